@@ -34,7 +34,8 @@ class Batch final : public Core {
   void expectations(const double* w, double* out) override;
   void set_line(const double* w, const double* d) override;
   void along(double a, double& loss, double& slope) override;
-  void keep_curvature(bool pairs, bool floats, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) override;
+  void keep_curvature(bool pairs, bool floats, int64_t max_sequences, int64_t max_bytes, bool at_gradients,
+                      bool propagate) override;
   int64_t kept_bytes() const override { return 8 * kept_values_.size(); }
   int64_t table_bytes() const override;
   void hessian_product(const double* w, const double* v, double l2, double* out) override;
@@ -120,8 +121,8 @@ class Batch final : public Core {
   bool has_edges_ = false;
   bool log_domain_ = false;
   bool one_position_;
-  int64_t n_ngrams_;  // numbers that count n-grams; 0 for single positions
-  std::vector<int64_t> order_;  // [n_sequences] as they are processed: neighbours of like length together
+  int64_t n_ngrams_;            // numbers that count n-grams; 0 for single positions
+  std::vector<int64_t> order_;  // [n_sequences] as they are processed: neighbours of similar length together
   std::vector<Round> rounds_;
   std::vector<double> observed_pairs_;    // [n_ngrams] c_i summed over gold n-grams, each in its position's table
   std::vector<int32_t> frequent_;         // attributes that are summed position by position
@@ -150,8 +151,8 @@ class Batch final : public Core {
   Buffer<double> kept_values_;
   Kept kept_;
   std::unique_ptr<PreparedWeights> pinned_weights_, tangent_weights_;
-  std::vector<double> expected_pairs_;  // [n_ngrams] at the pinned point, by the table that a position uses
-  Buffer<double> ER_, ERT_;             // like E and ET of Prepared
+  std::vector<double> expected_pairs_;   // [n_ngrams] at the pinned point, by the table that a position uses
+  Buffer<double> ER_, ERT_;              // like E and ET of Prepared
   Buffer<double> before_ER_, after_ER_;  // the same of sparse pairs
 };
 

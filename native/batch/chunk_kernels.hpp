@@ -143,8 +143,7 @@ void along_sequence(const ChunkJob& job, Worker& worker, int64_t k, bool log_dom
 
 // Transitions do not depend on the position: expected n-grams times R, once for the chunk.
 inline void add_transition_slope(const ChunkJob& job) {
-  for (int64_t k = 0; k < job.weights->n_ngrams; ++k)
-    *job.slope += job.pair_sum[k] * job.direction->step->ngram_tr[k];
+  for (int64_t k = 0; k < job.weights->n_ngrams; ++k) *job.slope += job.pair_sum[k] * job.direction->step->ngram_tr[k];
 }
 
 template <class Worker>

@@ -13,7 +13,8 @@ constexpr int64_t kKeptBytes = int64_t{4} << 30;  // default limit: order 2 and 
 }
 
 // Longest sequences first: each cached number saves the same work, and long sequences need the fewest blocks.
-void Batch::keep_curvature(bool pairs, bool floats, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
+void Batch::keep_curvature(bool pairs, bool floats, int64_t max_sequences, int64_t max_bytes, bool at_gradients,
+                           bool propagate) {
   pairs = pairs || one_position_;  // a single position has only p
   keeps_ = at_gradients;
   propagate_ = propagate;

@@ -18,7 +18,7 @@ constexpr int64_t kChunkTokens = 512;         // large enough to hide the schedu
 constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected n-grams together
 constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
-constexpr int64_t kWindowGroups = 16;         // groups of sequences in a window that is sorted by length
+constexpr int64_t kWindowGroups = 16;          // groups of sequences in a window that is sorted by length
 constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums, which should stay in the second-level cache
 constexpr int64_t kFrequentCount = 64;         // minimum occurrences for summing position by position
 

@@ -44,8 +44,8 @@ struct GatherJob {
   const int64_t* occ_ptr = nullptr;     // [n + 1] into occ_at
   const int32_t* occ_at = nullptr;      // begin of the residual row, times occ_step; with few labels its first label
   int64_t occ_step = 1;
-  const double* occ_values = nullptr;   // null: all 1
-  int64_t first = 0, last = 0;          // entries of `attributes`
+  const double* occ_values = nullptr;  // null: all 1
+  int64_t first = 0, last = 0;         // entries of `attributes`
   int YP = 0;
   const double* residual = nullptr;
   const double* w = nullptr;

@@ -123,8 +123,7 @@ void gradient_lanes(const ChunkJob& job) {
     // residual[t, :] = c (p(t, :) - [y = gold])
     lanes.backward(z, lanes.weights(), [&](int64_t t, int here, double* p) {
       if (job.residual == nullptr) return;
-      for (int l = 0; job.subtract_gold && l < here; ++l)
-        p[job.data->labels[lanes.begin[l] + t] * G + l] -= lanes.c[l];
+      for (int l = 0; job.subtract_gold && l < here; ++l) p[job.data->labels[lanes.begin[l] + t] * G + l] -= lanes.c[l];
       write_rows(job, lanes, t, here, p, first_rows);
     });
     for (int l = 0; l < lanes.n; ++l) {

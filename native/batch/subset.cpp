@@ -10,7 +10,7 @@ namespace crfit {
 
 namespace {
 
-// The same sequences with those of like length next to each other, longest first.
+// The same sequences with those of similar length next to each other, longest first.
 std::vector<int64_t> longest_first(const DataView& data, const int64_t* sequences, int64_t n) {
   std::vector<int64_t> order(sequences, sequences + n);
   const auto length = [&](int64_t i) { return data.seq_ptr[i + 1] - data.seq_ptr[i]; };

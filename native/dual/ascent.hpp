@@ -24,8 +24,8 @@
 // Transitions that do not depend on x are the same at all positions, and so are those of a chain that starts without
 // any: one pair table per sequence, with edge attributes one per position. A pair without a weight keeps the potential
 // 0, so few pairs (few_pairs) are stored as a list. Memory: 2 (T YP + Y YP) doubles per sequence for potentials and
-// marginals, or 2 (T YP + n) with n listed pairs. Marginals are stored because the step needs E_old, which would otherwise cost a second
-// forward-backward.
+// marginals, or 2 (T YP + n) with n listed pairs. Marginals are stored because the step needs E_old, which would
+// otherwise cost a second forward-backward.
 //
 // Steps are sequential: each uses the weights after the previous one. Threads are used only for preparation.
 #pragma once
@@ -73,7 +73,7 @@ class Dual {
   double* pairs() { return pairs_.data(); }  // [n_tables][table_size] potentials
   int64_t table_size() const { return table_; }
   bool lists_pairs() const { return listed_; }
-  double* eta() { return eta_.data(); }      // [n_sequences]
+  double* eta() { return eta_.data(); }  // [n_sequences]
   const PhaseSeconds& seconds() const { return seconds_; }
 
  private:
@@ -98,7 +98,7 @@ class Dual {
   LayoutView pair_layout_;  // only label pairs, for chain_
   int n_threads_;
   int YP_;
-  int64_t table_;  // doubles of a pair table: [Y][YP], or of the listed pairs
+  int64_t table_;                           // doubles of a pair table: [Y][YP], or of the listed pairs
   bool all_transitions_;                    // every label pair has a weight: rows of weights are rows of pair tables
   std::vector<int64_t> tables_;             // [n_sequences + 1] pair tables of a sequence
   std::vector<int64_t> transition_places_;  // in a pair table, of the label pairs that have a weight

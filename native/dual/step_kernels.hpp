@@ -6,8 +6,8 @@
 //   update   w[a, :] += factor sums[a, :]
 //
 // Shapes: psi, theta, p, change [T][YP]; pair tables [n_tables][Y][YP] or of the listed pairs, one for all positions
-// unless there are edge attributes; sums: a row [YP] for each distinct attribute, or one number for each of its weights (weights="observed").
-// The padding of theta, p and change is 0, so inner products can run over whole rows.
+// unless there are edge attributes; sums: a row [YP] for each distinct attribute, or one number for each of its weights
+// (weights="observed"). The padding of theta, p and change is 0, so inner products can run over whole rows.
 //
 // Attributes are merged (MergedAttributes): a rejected trial reads each weight once, an accepted one also writes it
 // once. Processing position by position, as the primal does, would read and write the row of an attribute for each

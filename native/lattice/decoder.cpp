@@ -14,11 +14,11 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kChunkTokens = 512;   // positions of a task
-constexpr int64_t kWindow = 256;        // sequences that are sorted by length
+constexpr int64_t kChunkTokens = 512;    // positions of a task
+constexpr int64_t kWindow = 256;         // sequences that are sorted by length
 constexpr int64_t kLaneBytes = 1 << 30;  // tables of a group
 
-// Tasks of about kChunkTokens positions and whole groups of `lanes` sequences, neighbours of like length together.
+// Tasks of about kChunkTokens positions and whole groups of `lanes` sequences, neighbours of similar length together.
 std::vector<std::vector<int64_t>> spans_of(const DataView& data, int64_t lanes) {
   std::vector<int64_t> order(static_cast<std::size_t>(data.n_sequences));
   std::iota(order.begin(), order.end(), 0);
@@ -168,7 +168,7 @@ Decoder::Decoder(const LayoutView& layout, const double* w)
 }
 
 // Sequences of a group; 1: each on its own. Also single sequences are solved in a lane, so that their results do not
-// depend on what else is asked for. Only very long ones would take too much memory.
+// depend on the other sequences of a call. Only very long ones would take too much memory.
 int Decoder::lanes_for(const DataView& data) const {
   const Prepared& pre = weights_.view();
   if (pre.order > 1 || has_edges(data)) return 1;

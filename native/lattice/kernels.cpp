@@ -134,8 +134,7 @@ void infer_lanes(const InferenceJob& job) {
 }
 
 void infer(const InferenceJob& job) {
-  if (job.scratch->lanes.S != nullptr)
-    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { infer_lanes<N>(job); });
+  if (job.scratch->lanes.S != nullptr) return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { infer_lanes<N>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     job.weights->order > 1 ? infer_sequences<HistoryWorker<P>>(job) : infer_sequences<SequenceWorker<P>>(job);
   });

@@ -116,7 +116,7 @@ inline void add_dense(int Y, int YP, int64_t T, const double* left, const double
     Vec acc[R][kLanes];
     for (int r = 0; r < R; ++r)
       for (int k = 0; k < kLanes; ++k) acc[r][k] = Vec{};
-    const double *a = left + (first - 1) * step + static_cast<int64_t>(i) * G;
+    const double* a = left + (first - 1) * step + static_cast<int64_t>(i) * G;
     const double* z = right + first * step + static_cast<int64_t>(j0) * G;
     for (int64_t t = first; t < last; ++t, a += step, z += step)
       for (int n = 0; n < N; ++n)
@@ -179,8 +179,7 @@ class LaneLattice {
       length[at] = positions;
       slot[at] = k;
     }
-    for (int l = 0; l < G; ++l)
-      c[l] = l >= n ? 0.0 : data_.weights == nullptr ? 1.0 : data_.weights[sequence[l]];
+    for (int l = 0; l < G; ++l) c[l] = l >= n ? 0.0 : data_.weights == nullptr ? 1.0 : data_.weights[sequence[l]];
     T = length[0];
   }
 

@@ -123,7 +123,7 @@ class LanePaths : public LaneLattice<N> {
       store_lanes(rank + (kBest + r) * G, label[r]);
     }
     // Without a loss the best label leads everywhere but to its listed successors with a negative score.
-    double *listed = Base::s_.row + Base::row_;
+    double* listed = Base::s_.row + Base::row_;
     for (int j = 0; j < Y; ++j) {
       Wide top = all_lanes<N>(-INFINITY);
       for (int32_t k = pairs.before_ptr[j]; k < pairs.before_ptr[j + 1]; ++k)
@@ -138,7 +138,7 @@ class LanePaths : public LaneLattice<N> {
       for (int32_t k = pairs.after_ptr[top]; k < pairs.after_ptr[top + 1]; ++k) {
         if (pairs.after_score[k] >= 0.0) continue;
         const int j = pairs.after[k];
-        // Further labels are no better than the last one that was looked at.
+        // Further labels are no better than the last one checked.
         double value = listed[j * G + l];
         int r = 1;
         for (; r < kBest && values[r * G + l] > value; ++r)

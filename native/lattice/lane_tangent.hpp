@@ -103,7 +103,7 @@ class LaneTangent : public LaneLattice<N> {
         store_lanes(dz + at, dzi);
         store_lanes(dA + at, centred);
         sum += dzi;
-        // d p, in the place of q, which is not needed any more
+        // d p overwrites q, which is not needed any more
         store_lanes(s.q + t * row + at, centred * load_lanes<N>(b + at) + a * db);
       };
       // In lanes that have ended z = dz = 0: db = 0 also where they begin.

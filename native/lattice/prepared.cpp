@@ -56,7 +56,8 @@ NgramTables::NgramTables(const LayoutView& layout, const PairOptions& options)
     const NgramBlock& block = layout.ngrams[0];
     own_ = zero_buffer(padded(block.n));
     own_E_ = zero_buffer(padded(block.n));
-    for (int64_t k = 0; k < block.n; ++k) places_.push_back(padded_pair(block.codes == nullptr ? k : block.codes[k], Y_, YP_));
+    for (int64_t k = 0; k < block.n; ++k)
+      places_.push_back(padded_pair(block.codes == nullptr ? k : block.codes[k], Y_, YP_));
   }
 }
 

@@ -118,8 +118,7 @@ class SequenceWorker {
         store(row + j, a * (sparse != nullptr ? splat(sparse->missing) : ::load(M + i * YP + j)) * ::load(z + j));
       if (sparse == nullptr) continue;
       for (int32_t k = sparse->after_ptr[i]; k < sparse->after_ptr[i + 1]; ++k)
-        row[sparse->after[k]] =
-            factor * alpha[i] * (sparse->missing + sparse->after_excess[k]) * z[sparse->after[k]];
+        row[sparse->after[k]] = factor * alpha[i] * (sparse->missing + sparse->after_excess[k]) * z[sparse->after[k]];
     }
   }
 

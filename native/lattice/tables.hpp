@@ -36,16 +36,16 @@ struct HistoryTable {
 // costs Y + n instead of Y^2 multiplications. Listed twice: by the label after and by the label before.
 struct SparsePairs {
   int64_t n = 0;
-  double missing = 1.0;                  // exp(0 - top)
-  const int32_t* before_ptr = nullptr;   // [Y + 1] entries of `before` that precede a label
-  const int32_t* before = nullptr;       // [n]
-  const double* before_score = nullptr;  // [n] tr
+  double missing = 1.0;                   // exp(0 - top)
+  const int32_t* before_ptr = nullptr;    // [Y + 1] entries of `before` that precede a label
+  const int32_t* before = nullptr;        // [n]
+  const double* before_score = nullptr;   // [n] tr
   const double* before_excess = nullptr;  // [n] E - missing
   const int32_t* before_place = nullptr;  // [n] where the pair is in `after`
-  const int32_t* after_ptr = nullptr;    // [Y + 1] entries of `after` that follow a label
-  const int32_t* after = nullptr;        // [n]
-  const double* after_score = nullptr;   // [n]
-  const double* after_excess = nullptr;  // [n]
+  const int32_t* after_ptr = nullptr;     // [Y + 1] entries of `after` that follow a label
+  const int32_t* after = nullptr;         // [n]
+  const double* after_score = nullptr;    // [n]
+  const double* after_excess = nullptr;   // [n]
 };
 
 // One weight vector prepared for the lattice. Y labels, rows padded to YP.
@@ -70,17 +70,17 @@ struct Prepared {
   // Expected n-grams. Order 1: in the order of the weights, [n_ngrams]; their sums of outer products are in the same
   // order (listed_sums), or [Y][YP] at `places`. Otherwise all tables, [n_ngrams] = [ngram_size].
   int64_t n_ngrams = 0;
-  const double* ngram_E = nullptr;      // [n_ngrams] exponentials
-  const double* ngram_tr = nullptr;     // [n_ngrams] scores
-  const int64_t* places = nullptr;      // [n_ngrams] in a table [Y][YP]; null: the same order
+  const double* ngram_E = nullptr;   // [n_ngrams] exponentials
+  const double* ngram_tr = nullptr;  // [n_ngrams] scores
+  const int64_t* places = nullptr;   // [n_ngrams] in a table [Y][YP]; null: the same order
   bool listed_sums = false;
-  const double* start = nullptr;         // [YP], null without boundary weights
-  const double* end = nullptr;           // [YP]
-  const double* edges = nullptr;         // weights of the edge attributes
-  const double* offsets = nullptr;       // [n_positions][YP] constants added to the node scores, null: none
-  const int32_t* token_of = nullptr;     // [n_positions] row of `shared` with the node scores, null: not shared
-  const double* shared = nullptr;        // [.][YP] node scores of distinct positions, without boundary and offsets
-  double scale = 1.0;                    // factor of w and of edges; tr, start and end are unscaled
+  const double* start = nullptr;      // [YP], null without boundary weights
+  const double* end = nullptr;        // [YP]
+  const double* edges = nullptr;      // weights of the edge attributes
+  const double* offsets = nullptr;    // [n_positions][YP] constants added to the node scores, null: none
+  const int32_t* token_of = nullptr;  // [n_positions] row of `shared` with the node scores, null: not shared
+  const double* shared = nullptr;     // [.][YP] node scores of distinct positions, without boundary and offsets
+  double scale = 1.0;                 // factor of w and of edges; tr, start and end are unscaled
 };
 
 // Sequences side by side, one in each lane (lane_lattice.hpp): as many as give short rows that stay in the first-level
@@ -90,14 +90,14 @@ static inline int n_lanes(int n_labels) { return n_labels <= 256 ? kManyLanes : 
 
 // Temporaries of one worker for such groups of up to max_T positions.
 struct LaneScratch {
-  int lanes = 0;  // kManyLanes or kFewLanes
+  int lanes = 0;           // kManyLanes or kFewLanes
   double* S = nullptr;     // [T][Y][lanes] exp(U - max); then z
   double* A = nullptr;     // [T][Y][lanes] forward, not normalised
   double* b = nullptr;     // [T][Y][lanes] backward
   double* inv = nullptr;   // [T][lanes] 1 / scale
   double* rows = nullptr;  // [lanes][row_block][YP] node scores or marginals of a few positions
   int64_t row_block = 0;
-  double* row = nullptr;   // [2][Y][lanes]
+  double* row = nullptr;                       // [2][Y][lanes]
   double *sums = nullptr, *squares = nullptr;  // [n_ngrams] or [Y][YP] products summed over the chunk
   // For derivatives along a direction, else null.
   double *q = nullptr, *dA = nullptr, *z = nullptr, *dz = nullptr;  // [T][Y][lanes]

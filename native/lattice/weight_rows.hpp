@@ -38,7 +38,8 @@ class RowLayout {
   int64_t ngram_place(int m, int64_t k) const {
     const NgramBlock& block = layout.ngrams[m - 1];
     if (listed) return k;
-    return table_offset(layout.n_labels, YP, m) + padded_pair(block.codes == nullptr ? k : block.codes[k], layout.n_labels, YP);
+    return table_offset(layout.n_labels, YP, m) +
+           padded_pair(block.codes == nullptr ? k : block.codes[k], layout.n_labels, YP);
   }
 
   LayoutView layout;

@@ -2,6 +2,7 @@
 #include "online/kernels.hpp"
 
 #include "lattice/history_tangent.hpp"
+#include "lattice/lane_lattice.hpp"
 #include "lattice/tangent.hpp"
 #include "online/meta_kernels.hpp"
 #include "online/period_kernels.hpp"
@@ -15,6 +16,7 @@ void solve(const OnlineSolveJob& job) {
     job.weights->order > 1 ? solve_online<HistoryWorker<P>>(job) : solve_online<SequenceWorker<P>>(job);
   });
 }
+void solve_group(const OnlineGroupJob& job) { solve_online_group<crfit::kFewLanes / kLanes>(job); }
 void update(const OnlineUpdateJob& job) {
   by_width(job.YP, [&]<int P>() { update_online<P>(job); });
 }
@@ -40,6 +42,7 @@ void meta_update(const MetaUpdateJob& job) {
 
 const crfit::OnlineKernels crfit::OnlineKernels::CRFIT_LEVEL = {
     .solve = ::solve,
+    .solve_group = ::solve_group,
     .update = ::update,
     .update_by_rule = ::update_by_rule,
     .dense = ::online_dense,

@@ -12,6 +12,7 @@ struct OnlineKernels {
   static const OnlineKernels v2, v3, v4;
   // Steps.
   void (*solve)(const OnlineSolveJob&);             // residuals of one sequence
+  void (*solve_group)(const OnlineGroupJob&);       // of several
   void (*update)(const OnlineUpdateJob&);           // attributes, plain rule
   void (*update_by_rule)(const OnlineRuleJob&);     // attributes, transformed and adaptive rules
   void (*dense)(const OnlineDenseJob&);             // transitions and boundary weights

@@ -20,6 +20,7 @@
 namespace {
 
 using crfit::OnlineDenseJob;
+using crfit::OnlineGroupJob;
 using crfit::OnlineRows;
 using crfit::OnlineSlot;
 using crfit::OnlineSolveJob;
@@ -104,6 +105,57 @@ void solve_online(const OnlineSolveJob& job) {
   }
   if (job.n_parts > 0) deal_out(*job.data, worker.begin, worker.T, job.n_parts, slot);
   if (job.busy != nullptr) job.busy->lattice += crfit::lap(last);
+}
+
+// The same for several sequences side by side.
+template <int N>
+void solve_online_group(const OnlineGroupJob& job) {
+  constexpr int G = N * kLanes;
+  const Prepared& pre = *job.each.weights;
+  const DataView& data = *job.each.data;
+  crfit::LaneScratch& s = job.each.scratch->lanes;
+  LaneLattice<N> lanes(data, pre, nullptr, s);
+  int64_t ids[G];
+  for (int k = 0; k < job.n_slots; ++k) ids[k] = job.slots[k]->sequence;
+  lanes.take(ids, 0, job.n_slots);
+  lanes.forward(true);
+  // residual[t, :] = c ([y = gold] - p(t, :))
+  lanes.backward(s.S, -1.0 * lanes.weights(), [&](int64_t t, int here, double* p) {
+    for (int l = 0; l < here; ++l) p[data.labels[lanes.begin[l] + t] * G + l] += lanes.c[l];
+    lanes.rows_out(p, here, [&](int l) { return job.slots[lanes.slot[l]]->residual + t * pre.YP; });
+  });
+  for (int64_t k = 0; k < pre.n_ngrams; ++k) s.sums[k] = 0.0;
+  lanes.weigh(s.S);
+  lanes.add_pairs(s.A, s.S, s.sums);
+  double* pairs = job.slots[0]->pairs;
+  for (int64_t k = 0; k < pre.n_ngrams; ++k) pairs[k] = -pre.ngram_E[k] * s.sums[k];
+  for (int l = 0; l < lanes.n; ++l) {
+    OnlineSlot& slot = *job.slots[lanes.slot[l]];
+    if (&slot != job.slots[0])
+      for (int64_t k = 0; k < pre.n_ngrams; ++k) slot.pairs[k] = 0.0;
+    OnlineSolveJob one = job.each;
+    if ((lanes.failed >> l & 1) != 0) {  // on its own; its pairs join those of the group
+      OnlineSlot alone = slot;
+      alone.pairs = s.squares;
+      one.slot = &alone;
+      one.next_sequence = -1;
+      one.busy = nullptr;
+      solve_online<SequenceWorker<0>>(one);
+      slot.loss = alone.loss;
+      for (int64_t k = 0; k < pre.n_ngrams; ++k) pairs[k] += s.squares[k];
+      continue;
+    }
+    slot.loss = lanes.c[l] * (lanes.log_z[l] - lanes.gold[l]);
+    const int32_t* y = data.labels + lanes.begin[l];
+    for (int64_t t = 1; t < lanes.length[l]; ++t) {
+      const int64_t gold = crfit::find_ngram(pre.layout->ngrams[0], int64_t{y[t - 1]} * pre.Y + y[t]);
+      if (gold >= 0) pairs[gold] += lanes.c[l];
+    }
+    if (one.rule->kind == OnlineRule::kTransform && one.n_parts > 0)
+      transform(*one.rule, slot.residual, lanes.length[l] * pre.YP, one.gain, slot.transformed);
+    if (one.n_parts > 0) deal_out(data, lanes.begin[l], lanes.length[l], one.n_parts, slot);
+  }
+  if (job.each.busy != nullptr) job.each.busy->scores += lanes.score_seconds();
 }
 
 // row += x * change, with weights="observed" where there is a weight.

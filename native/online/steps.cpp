@@ -138,7 +138,10 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       // All sequences of the step use the same weights: this loop reads rows and writes slots, the next one reads slots
       // and writes rows. Slots are handed out longest first but do not move, so the order of the sums below does not
       // depend on which worker solved them.
-      team.run(step.size, [&](int64_t task, int worker) {
+      const bool groups = in_groups(batch);
+      if (groups) sort_slots(step.size);
+      team.run(groups ? (step.size + kFewLanes - 1) / kFewLanes : step.size, [&](int64_t task, int worker) {
+        if (groups) return solve_group(step, task * kFewLanes, worker, timed && task == 0 ? &busy : nullptr);
         const int64_t slot = side_by_side ? longest_first_[task] : task;
         const int64_t later = task + (side_by_side ? n_threads_ : 1);
         const int64_t next = later < step.size ? slots_[side_by_side ? longest_first_[later] : later].sequence : -1;
@@ -194,6 +197,8 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   grow(n_touched_, batch * n_parts);
   grow(slots_, batch);
   grow(sums_, std::max(1, n_parts));
+  if (in_groups(batch))
+    for (WorkerScratch& scratch : scratch_) scratch.add_lanes(shape.layout, kFewLanes, longest_sequence(data_), false);
   if (touches_ != nullptr) touches_->make_parts(std::max(1, n_parts));
   if (touches_ != nullptr && n_parts == 0) touches_->index_sequences();
 }
@@ -259,17 +264,40 @@ void Online::sort_slots(int64_t n) {
   });
 }
 
-void Online::solve(const Step& step, int64_t slot, int64_t next_sequence, int worker, PhaseSeconds* busy) {
+// Steps of several sequences solve them side by side where pairs are listed: a group takes little longer than a single
+// one. With dense tables several threads gain more. The periodic rule needs the pairs of each sequence.
+bool Online::in_groups(int64_t batch) const {
+  return weights_.shape.listed && !has_edges_ && periods_ == nullptr && batch >= kFewLanes;
+}
+
+void Online::solve_group(const Step& step, int64_t first, int worker, PhaseSeconds* busy) {
+  OnlineSlot* slots[kFewLanes];
+  OnlineGroupJob job;
+  job.n_slots = static_cast<int>(std::min<int64_t>(kFewLanes, step.size - first));
+  for (int k = 0; k < job.n_slots; ++k) slots[k] = &slots_[longest_first_[first + k]];
+  job.slots = slots;
+  job.each = solve_job(step, -1, worker, busy);
+  int64_t last = now();
+  at_level<OnlineKernels>().solve_group(job);
+  if (busy != nullptr) busy->lattice += lap(last);
+}
+
+OnlineSolveJob Online::solve_job(const Step& step, int64_t next_sequence, int worker, PhaseSeconds* busy) {
   OnlineSolveJob job;
   job.data = &data_;
   job.weights = &weights_.view;
   job.scratch = &scratch_[worker].view;
-  job.slot = &slots_[slot];
   job.rule = &rule_;
   job.gain = step.gain;
   job.n_parts = step.n_parts;
   job.next_sequence = next_sequence;
   job.busy = busy;
+  return job;
+}
+
+void Online::solve(const Step& step, int64_t slot, int64_t next_sequence, int worker, PhaseSeconds* busy) {
+  OnlineSolveJob job = solve_job(step, next_sequence, worker, busy);
+  job.slot = &slots_[slot];
   at_level<OnlineKernels>().solve(job);
 }
 

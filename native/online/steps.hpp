@@ -99,6 +99,9 @@ class Online {
   void sum_pairs(const Step& step);
   void sum_boundary(const Step& step);
   void update_periodic_dense(const Step& step);
+  bool in_groups(int64_t batch) const;
+  OnlineSolveJob solve_job(const Step& step, int64_t next_sequence, int worker, PhaseSeconds* busy);
+  void solve_group(const Step& step, int64_t first, int worker, PhaseSeconds* busy);
   void solve(const Step& step, int64_t slot, int64_t next_sequence, int worker, PhaseSeconds* busy);
 
   DataView data_;

@@ -1,4 +1,4 @@
-"""Sequences side by side in the lanes of vectors, and tables of few label pairs, against the reference engine."""
+"""Sequences side by side in the lanes of vectors, and lists of few label pairs."""
 
 from dataclasses import replace
 from functools import partial
@@ -56,7 +56,7 @@ def test_large_weights_with_few_pairs(n_labels, scale):
 
 @pytest.mark.parametrize("penalty", [5.0, 12.0, 20.0, 40.0, 300.0])
 def test_digits_that_listed_pairs_would_lose_are_not_lost(penalty):
-    # All mass is in label 0; the way to label 1 is listed with a very negative score, and the words insist on it.
+    # All mass is in one label; the pair to another is listed with a very negative score.
     # missing * sum(alpha) - missing * alpha[0] has no digits left of exp(-penalty).
     data, layout, w = few(30, lengths=[6] * 20)
     w[:] = 0.0

@@ -104,10 +104,13 @@ def test_rules_on_longer_sequences(rule, weights, batch):
 
 
 @rules
-@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("batch", [1, 3, 10])  # from 8 on side by side
 @pytest.mark.parametrize("scale", [0.3, 50.0])  # of 50: in the log domain
 def test_rules_with_few_label_pairs(rule, batch, scale):
-    data, layout, w = random_problem(40, weights="observed", transitions="observed", boundary=True)
+    lengths = [1, 7, 12, 2, 9, 4, 5, 3, 8, 6, 2, 10, 1]
+    data, layout, w = random_problem(
+        40, lengths=lengths, weights="observed", transitions="observed", boundary=True
+    )
     agree(data, layout, scale * w, batch=batch, rule=rule, rate=Rate("bottou", 0.1))
 
 

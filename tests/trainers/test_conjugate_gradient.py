@@ -116,7 +116,9 @@ def test_a_metric_is_a_change_of_variables(seed, preconditioned):
     theirs, t = plain.minimise(xi=0.1, radius=radius)
     assert ours.products == theirs.products
     # Conjugate gradients multiply rounding by the condition number.
-    np.testing.assert_allclose(root * s, t, rtol=1e-8, atol=1e-15 * np.linalg.cond(plain.h) * np.linalg.norm(t))
+    np.testing.assert_allclose(
+        root * s, t, rtol=1e-8, atol=1e-15 * np.linalg.cond(plain.h) * np.linalg.norm(t)
+    )
 
 
 def test_quadratic_test_stops_where_the_next_product_does_not_pay():

@@ -134,7 +134,7 @@ class CpuObjective(EngineObjective):
         n_bytes = super().dual_bytes
         if n_bytes is None or self.layout.n_edge_attributes or not _native.few_pairs(self._native_layout):
             return n_bytes
-        n_pairs = len(self.layout.transition_codes[0])
+        n_pairs = self.layout.n_transition_weights
         return 16 * (self.dataset.n_tokens * self.layout.n_labels + self.dataset.n_sequences * n_pairs)
 
     @property
