@@ -62,7 +62,7 @@ CORPORA = {
     "amalgum-few-pairs": (12_000, 1000),
     "brown-few-pairs": (12_000, 500),
     "brown-all-pairs": (12_000, 500),
-    "brown-full-few-pairs": (6_000, 500),
+    "brown-full-few-pairs": (2_000, 500),
     "lasla-few-pairs": (1_500, 100),
 }
 #: On these also crfit is timed on the sample alone: the older version takes minutes for a gradient on all.
@@ -72,7 +72,8 @@ WHOLE = "lasla-few-pairs"
 WHOLE_ITERATIONS = 3
 ITERATIONS = 6  # of CRFsuite; the first includes preparations
 BEFORE = "CRFIT_BEFORE"
-#: Prints the seconds of gradients; also understood by older versions.
+#: Prints the seconds of a gradient when told to, the fastest of a few: the other version was in the caches.
+#: Older versions understand it too.
 SECONDS = """
 import json, pathlib, sys, time
 import numpy as np
@@ -85,9 +86,12 @@ w = np.random.default_rng(0).normal(size=objective.n_weights) * 0.1
 out = np.empty_like(w)
 objective.value_and_grad(w, out=out)
 for line in sys.stdin:
-    begin = time.perf_counter()
-    objective.value_and_grad(w, out=out)
-    print(time.perf_counter() - begin, flush=True)
+    seconds = []
+    while len(seconds) < 6 and sum(seconds) < 1.0:
+        begin = time.perf_counter()
+        objective.value_and_grad(w, out=out)
+        seconds.append(time.perf_counter() - begin)
+    print(min(seconds), flush=True)
 """
 
 
@@ -171,12 +175,22 @@ def _corpus(task: Task, setting: Setting) -> Iterator[Row]:
     if task.settings["quick"] or task.problem in SAMPLED:
         problem = replace(problem, n_train=sample)
     yield from _gradients(problem, setting)
-    loaded = replace(problem, n_train=sample or problem.n_train).load(setting.data)
+    loaded = problem.load(setting.data)
+    if sample is not None:
+        loaded = replace(loaded, train=loaded.train.subset(_with_all_labels(loaded.train, sample)))
     facts = {"n_tokens": loaded.train.n_tokens, "n_labels": loaded.train.n_labels}
     curve = tool(RIVAL).run(loaded, Limits(max_iter=ITERATIONS, scores=False))
     for first, second in zip(curve.points[1:], curve.points[2:], strict=False):
         yield {**facts, "measured": GRADIENT, "tool": RIVAL, "seconds": second.seconds - first.seconds}
     yield from _tagging(loaded)
+
+
+def _with_all_labels(data: crfit.Dataset, n: int) -> list[int]:
+    """The first sequences, after one for each label: few sequences have few labels, which would be faster."""
+    owner = np.repeat(np.arange(data.n_sequences), data.lengths)
+    chosen = set(owner[np.unique(data.labels, return_index=True)[1]].tolist())
+    others = (i for i in range(data.n_sequences) if i not in chosen)
+    return sorted(chosen | {i for i, _ in zip(others, range(n - len(chosen)), strict=False)})
 
 
 def _gradients(problem: problems.Problem, setting: Setting) -> Iterator[Row]:

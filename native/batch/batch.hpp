@@ -70,7 +70,7 @@ class Batch final : public Core {
   void plan_rounds();
   void order_sequences(int64_t first, int64_t last);
   ChunkJob job_of(const Chunk& chunk, int worker);
-  bool side_by_side() const { return layout_.order == 1 && !one_position_ && !has_edges_ && !log_domain_; }
+  bool side_by_side() const;
   void count_observed();
   void choose_frequent();
   int64_t first_label(int64_t a) const;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 
 #include "batch/batch.hpp"
 
@@ -18,7 +19,8 @@ constexpr int64_t kChunkTokens = 512;         // large enough to hide the schedu
 constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected n-grams together
 constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
-constexpr int64_t kWindowGroups = 16;          // groups of sequences in a window that is sorted by length
+constexpr int64_t kLaneTableBytes = int64_t{1} << 30;  // of each table of a worker
+constexpr int64_t kWindowGroups = 16;                  // groups of sequences in a window that is sorted by length
 constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums, which should stay in the second-level cache
 constexpr int64_t kFrequentCount = 64;         // minimum occurrences for summing position by position
 
@@ -91,6 +93,12 @@ void Batch::count_observed() {
   }
 }
 
+// Whether sequences are solved in lanes. A very long one would take too much memory.
+bool Batch::side_by_side() const {
+  if (layout_.order > 1 || one_position_ || has_edges_ || log_domain_) return false;
+  return 8 * n_lanes(layout_.n_labels) * max_T_ * layout_.n_labels <= kLaneTableBytes;
+}
+
 // Chunks and rounds depend only on the dataset.
 void Batch::plan_rounds() {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
@@ -107,6 +115,8 @@ void Batch::plan_rounds() {
   for (int64_t i = 0; i < data_.n_sequences; ++i) {
     const int64_t begin = data_.seq_ptr[i], end = data_.seq_ptr[i + 1];
     max_T_ = std::max(max_T_, end - begin);
+    if ((end - begin) * YP_ > std::numeric_limits<int32_t>::max())
+      throw std::length_error("a sequence is too long for this number of labels: split it");
     if (rounds_.empty() || end - rounds_.back().first_position > round_rows) {
       rounds_.emplace_back();
       rounds_.back().first_position = begin;

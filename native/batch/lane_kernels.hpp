@@ -73,10 +73,7 @@ void loss_lanes(const ChunkJob& job) {
   Rescue<SequenceWorker<0>> rescue(job);
   each_group<N>(job, lanes, [&](int64_t first) {
     lanes.forward(false);
-    if ((lanes.lost() & ~lanes.failed) != 0) {
-      lanes.forward(true);
-      lanes.backward(job.scratch->lanes.S, lanes.weights(), [](int64_t, int, const double*) {});
-    }
+    lanes.check_lost();
     for (int l = 0; l < lanes.n; ++l)
       if ((lanes.failed >> l & 1) == 0) *job.loss += lanes.c[l] * (lanes.log_z[l] - lanes.gold[l]);
     rescue.each(
@@ -126,12 +123,13 @@ void gradient_lanes(const ChunkJob& job) {
       for (int l = 0; job.subtract_gold && l < here; ++l) p[job.data->labels[lanes.begin[l] + t] * G + l] -= lanes.c[l];
       write_rows(job, lanes, t, here, p, first_rows);
     });
+    uint32_t not_kept = lanes.failed;
+    if (block != nullptr && job.kept->floats) not_kept |= lanes.keep_floats(reinterpret_cast<float*>(block));
     for (int l = 0; l < lanes.n; ++l) {
-      if (job.kept != nullptr) job.kept->filled[lanes.sequence[l]] = block != nullptr && (lanes.failed >> l & 1) == 0;
+      if (job.kept != nullptr) job.kept->filled[lanes.sequence[l]] = block != nullptr && (not_kept >> l & 1) == 0;
       if ((lanes.failed >> l & 1) != 0) continue;
       *job.loss += lanes.c[l] * (lanes.log_z[l] - lanes.gold[l]);
     }
-    if (block != nullptr && job.kept->floats) lanes.keep_floats(reinterpret_cast<float*>(block));
     lanes.weigh(z);
     lanes.add_pairs(s.A, z, sums.data());
     rescue.each(
@@ -208,6 +206,7 @@ void variance_lanes(const ChunkJob& job) {
       write_rows(job, lanes, t, here, p, first_rows);
     });
     // c sum_t p (1 - p) = E sum_t A c z - E^2 sum_t A^2 c z^2
+    lanes.give_up(lanes.lanes_above(1e150, s.S));
     const int64_t size = lanes.T * lanes.row();
     for (int64_t i = 0; i < size; i += kLanes) store(s.b + i, load(s.S + i) * load(s.S + i));
     lanes.weigh(s.S);

@@ -196,7 +196,8 @@ class Lattice {
       Vec total = {};
       const Vec inv = splat(scale);
       for (int j = 0; j < YP; j += kLanes) {
-        const Vec arrived = t > 0 ? load(moved + j) : splat(1.0);
+        Vec arrived = t > 0 ? load(moved + j) : splat(1.0);
+        if (sparse != nullptr) arrived = vmax(arrived, Vec{});  // cancellation leaves rounding of either sign
         const Vec value = t > 0 ? arrived * inv * load(S + j) : load(S + j);
         if (t > 0) store(v - YP + j, load(v - YP + j) * inv);
         store(v + j, value);

@@ -72,8 +72,9 @@ void solve_group(const InferenceJob& job, LanePaths<N>& lanes) {
   const int64_t Y = pre.Y, YP = pre.YP;
   const bool marginals = job.node_marginals != nullptr || job.pair_marginals != nullptr;
   lanes.forward(marginals);
-  if (marginals || (lanes.lost() & ~lanes.failed) != 0) {
-    if (!marginals) lanes.forward(true);
+  if (!marginals) {
+    lanes.check_lost();
+  } else {
     lanes.backward(s.S, all_lanes<N>(1.0), [&](int64_t t, int here, const double* p) {
       if (job.node_marginals == nullptr) return;
       lanes.rows_out(p, here, [&](int l) { return s.rows + l * YP; });

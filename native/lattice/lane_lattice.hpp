@@ -193,14 +193,20 @@ class LaneLattice {
   [[gnu::noinline]] void forward(bool keep) {
     const int Y = pre_.Y;
     const SparsePairs* sparse = pre_.sparse;
-    Wide shift = all_lanes<N>(0.0), product = all_lanes<N>(1.0), inv = product, low = product, least = product;
+    const Wide zero = all_lanes<N>(0.0);
+    Wide shift = zero, product = all_lanes<N>(1.0), inv = product, low = product, least = product;
     VecInt bad[N] = {};
     double logs[G] = {};
-    const auto flush = [&] {
+    // Only lanes that are far from 1, so a lane does not depend on the others.
+    const auto flush = [&](bool all) {
       alignas(64) double factors[G];
       store_lanes(factors, product);
-      for (int l = 0; l < n; ++l) logs[l] += std::log(factors[l]);
-      product = all_lanes<N>(1.0);
+      for (int l = 0; l < n; ++l)
+        if (all || factors[l] < 1e-150 || factors[l] > 1e150) {
+          logs[l] += std::log(factors[l]);
+          factors[l] = 1.0;
+        }
+      product = load_lanes<N>(factors);
     };
     for (int l = 0; l < G; ++l) gold[l] = 0.0;
     Wide before_total = product;
@@ -228,9 +234,10 @@ class LaneLattice {
           lowest = smallest(lowest, value);
           least_here = smallest(least_here, arrived);
         };
-        if (sparse != nullptr)
-          listed_product<N>(Y, sparse->before_ptr, sparse->before, sparse->before_excess, before,
-                            sparse->missing * before_total, arrive);
+        if (sparse != nullptr)  // not below 0, where cancellation leaves only rounding
+          listed_product<N>(
+              Y, sparse->before_ptr, sparse->before, sparse->before_excess, before, sparse->missing * before_total,
+              [&](int j, const Wide& sum) __attribute__((always_inline)) { arrive(j, largest(sum, zero)); });
         else
           dense_product<N>(Y, pre_.YP, pre_.E, before, arrive);
       }
@@ -250,10 +257,10 @@ class LaneLattice {
         far |= (product.v[m] < splat(1e-150)) | (product.v[m] > splat(1e150));
         inv.v[m] = 1.0 / total.v[m];
       }
-      if (any(far)) flush();
+      if (any(far)) flush(false);
       if (keep) store_lanes(s_.inv + t * G, inv);
     }
-    flush();
+    flush(true);
     alignas(64) double shifts[G];
     store_lanes(shifts, shift);
     failed = bits_of(bad);
@@ -311,7 +318,8 @@ class LaneLattice {
       z_total = z_sum;
       for (int m = 0; m < N; ++m) {
         beta_total.v[m] += b_sum.v[m] / inv.v[m];
-        if (sparse != nullptr && t > 0) bad[m] |= ~(z_sum.v[m] * sparse->missing < splat(kCancel));
+        // z of forward_backward.hpp is z / inv_{t-1} here.
+        if (sparse != nullptr && t > 0) bad[m] |= ~(z_sum.v[m] * sparse->missing < splat(kCancel) * inv_before.v[m]);
       }
     }
     for (int m = 0; m < N; ++m) bad[m] |= ~(beta_total.v[m] < splat(1.0 / kTiny));
@@ -322,6 +330,15 @@ class LaneLattice {
       clear_failed(s_.b);
       clear_failed(z);
     }
+  }
+
+  // After forward(false): sequences where an underflow may matter need a backward pass to be sure.
+  void check_lost() {
+    const uint32_t lost_before = lost(), failed_before = failed;
+    if ((lost_before & ~failed) == 0) return;
+    forward(true);
+    backward(s_.S, all_lanes<N>(1.0), [](int64_t, int, const double*) {});
+    failed = failed_before | (failed & lost_before);
   }
 
   // sums += sum_t left_{t-1}[i] right_t[j]: of the listed pairs, or [Y][YP].
@@ -385,18 +402,36 @@ class LaneLattice {
     s_.S = block + 2 * T * row_;
   }
 
-  // The same tables in single precision, copied.
-  void keep_floats(float* block) const {
+  // The same tables in single precision, copied. Returns the lanes that do not fit, which are 0 in the copy.
+  uint32_t keep_floats(float* block) const {
+    uint32_t large = 0;
+    for (const double* table : {s_.A, s_.b, s_.S}) large |= lanes_above(1e37, table);
     for (const double* table : {s_.A, s_.b, s_.S}) {
       for (int64_t i = 0; i < T * row_; i += kLanes) store(block + i, load(table + i));
+      for (int l = 0; l < n; ++l)
+        for (int64_t i = 0; (large >> l & 1) != 0 && i < T * pre_.Y; ++i) block[i * G + l] = 0.0f;
       block += T * row_;
     }
+    return large;
   }
   void load_floats(const float* block) {
     for (double* table : {s_.A, s_.b, s_.S}) {
       for (int64_t i = 0; i < T * row_; i += kLanes) store(table + i, load(block + i));
       block += T * row_;
     }
+  }
+
+  // Lanes of a table with an entry that is not below the limit.
+  uint32_t lanes_above(double limit, const double* table) const {
+    Wide top = all_lanes<N>(0.0);
+    for (const double* x = table; x < table + T * row_; x += G) top = largest(load_lanes<N>(x), top);
+    return failing(top, [&](double x) { return x < limit; }) & ((uint32_t{1} << n) - 1);
+  }
+
+  // Leaves these lanes to the log domain: they must not add to sums over lanes.
+  void give_up(uint32_t lanes) {
+    failed |= lanes;
+    for (double* table : {s_.S, s_.A}) clear_failed(table);
   }
 
   int64_t row() const { return row_; }  // doubles of a position

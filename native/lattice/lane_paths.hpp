@@ -74,7 +74,7 @@ class LanePaths : public LaneLattice<N> {
  private:
   template <class Done>
   void dense_maxima(const double* before, const Done& done) const {
-    constexpr int kWide = kLanes == 8 ? 16 / N : N <= 4 ? 8 / N : 1;
+    constexpr int kWide = kLanes == 8 ? 8 : N <= 4 ? 8 / N : 1;  // divides YP
     const int Y = Base::pre_.Y, YP = Base::pre_.YP;
     for (int j0 = 0; j0 < Y; j0 += kWide) {
       Wide top[kWide];
@@ -108,8 +108,9 @@ class LanePaths : public LaneLattice<N> {
       const Wide x = load_lanes<N>(before + static_cast<int64_t>(i) * G);
       for (int m = 0; m < N; ++m) {
         Vec value = x.v[m], index = splat(i);
+        VecInt better = {};  // from where it is inserted, all others move down: equal scores stay in order
         for (int r = 0; r < kBest; ++r) {
-          const VecInt better = value > best[r].v[m];
+          better |= value > best[r].v[m];
           const Vec out = best[r].v[m], out_index = label[r].v[m];
           best[r].v[m] = better ? value : out;
           label[r].v[m] = better ? index : out_index;

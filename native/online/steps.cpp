@@ -41,7 +41,10 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
       weights_(layout, n_threads),
       rule_(rule) {
   const int64_t max_T = longest_sequence(data);
-  for (int worker = 0; worker < n_threads; ++worker) scratch_.emplace_back(weights_.shape.layout, max_T, has_edges_);
+  for (int worker = 0; worker < n_threads; ++worker) {
+    scratch_.emplace_back(weights_.shape.layout, max_T, has_edges_);
+    if (weights_.shape.listed && !has_edges_) scratch_.back().add_lanes(layout, kFewLanes, max_T, false);
+  }
   if (layout.state_ptr != nullptr) {
     tokens_.build(data, layout, weights_.shape.hot_row.data());
     weights_.view.tokens = &tokens_.index();
@@ -197,8 +200,6 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   grow(n_touched_, batch * n_parts);
   grow(slots_, batch);
   grow(sums_, std::max(1, n_parts));
-  if (in_groups(batch))
-    for (WorkerScratch& scratch : scratch_) scratch.add_lanes(shape.layout, kFewLanes, longest_sequence(data_), false);
   if (touches_ != nullptr) touches_->make_parts(std::max(1, n_parts));
   if (touches_ != nullptr && n_parts == 0) touches_->index_sequences();
 }
@@ -278,8 +279,9 @@ void Online::solve_group(const Step& step, int64_t first, int worker, PhaseSecon
   job.slots = slots;
   job.each = solve_job(step, -1, worker, busy);
   int64_t last = now();
+  const double before = busy != nullptr ? busy->scores : 0.0;
   at_level<OnlineKernels>().solve_group(job);
-  if (busy != nullptr) busy->lattice += lap(last);
+  if (busy != nullptr) busy->lattice += lap(last) - (busy->scores - before);
 }
 
 OnlineSolveJob Online::solve_job(const Step& step, int64_t next_sequence, int worker, PhaseSeconds* busy) {

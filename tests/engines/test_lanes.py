@@ -134,6 +134,16 @@ def test_ties_go_to_the_lower_label():
     np.testing.assert_array_equal(ours[1], truth[1])
 
 
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**31), n_labels=st.integers(2, 20))
+def test_ties_go_to_the_lower_label_whatever_the_ranks(seed, n_labels):
+    data = random_dataset(seed, [2, 3, 5, 2], n_labels=n_labels, n_attributes=4)
+    layout = make_layout(data, weights="observed", transitions="observed")
+    w = np.random.default_rng(seed).choice([-9.0, 0.0, 0.0, 2.0], size=layout.n_weights)
+    ours, truth = (make_inference(data, layout, w, device=d).viterbi() for d in ("cpu", "reference"))
+    np.testing.assert_array_equal(ours[0], truth[0])
+
+
 @pytest.mark.parametrize("n_labels", [4, 30])
 def test_n_best_paths_with_few_pairs(n_labels):
     data, layout, w = few(n_labels, lengths=(1, 3, 4, 2, 5, 3))
@@ -169,3 +179,23 @@ def test_a_cache_in_single_precision_takes_half_the_memory(transitions):
     assert 2 * half == whole
     error = np.abs(rounded - exact).max() / np.abs(exact).max()
     assert 1e-12 < error < 1e-5
+
+
+def test_tables_that_single_precision_cannot_hold_are_computed_again():
+    data, layout, w = few(6, scale=40.0, transitions="all")
+    v = np.random.default_rng(1).normal(size=len(w))
+    objective = make_objective(data, layout, l2=0.3)
+    objective.value_and_grad(w)
+    exact = objective.hvp(v)
+    objective.keep_curvature(Curvature(storage="float32"))
+    objective.value_and_grad(w)
+    rounded = objective.hvp(v)
+    assert np.isfinite(rounded).all()
+    np.testing.assert_allclose(rounded, exact, rtol=0, atol=1e-5 * np.abs(exact).max())
+
+
+def test_a_sequence_has_the_same_bytes_in_any_company():
+    data, layout, w = few(22, lengths=(300, 250, 9, 40, 200, 3, 120, 5, 80, 60), scale=2.0)
+    together = make_inference(data, layout, w).log_normalizer()
+    alone = [make_inference(data.subset([i]), layout, w).log_normalizer()[0] for i in range(data.n_sequences)]
+    np.testing.assert_array_equal(together, alone)
