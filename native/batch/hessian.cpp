@@ -46,7 +46,7 @@ void Batch::keep_curvature(bool pairs, bool floats, int64_t max_sequences, int64
 }
 
 std::vector<Batch::Group> Batch::groups() const {
-  const int64_t lanes = n_lanes(layout_.n_labels);
+  const int64_t lanes = kManyLanes;
   std::vector<Group> found;
   for (const Round& round : rounds_)
     for (const Chunk& chunk : round.chunks)
@@ -58,9 +58,7 @@ std::vector<Batch::Group> Batch::groups() const {
 }
 
 // Numbers in the block of a group: [3][T][Y][lanes].
-int64_t Batch::group_size(const Group& group) const {
-  return 3 * group.T * layout_.n_labels * n_lanes(layout_.n_labels);
-}
+int64_t Batch::group_size(const Group& group) const { return 3 * group.T * layout_.n_labels * kManyLanes; }
 
 // Groups are cached as a whole, in the block of their first sequence, longest first.
 void Batch::keep_groups(bool floats, int64_t max_sequences, int64_t max_bytes) {
@@ -160,7 +158,7 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   make_scratch();
   for (WorkerScratch& scratch : scratch_) {
     scratch.add_tangent();
-    if (side_by_side()) scratch.add_lanes(layout_, n_lanes(layout_.n_labels), max_T_, true);
+    if (side_by_side()) scratch.add_lanes(layout_, kManyLanes, max_T_, true);
   }
   const Prepared &point = pinned_weights_->view(), &step = ready(*tangent_weights_, v);
   // d E = E * R along v, and with labels exchanged, as the backward pass reads it.

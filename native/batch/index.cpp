@@ -96,7 +96,7 @@ void Batch::count_observed() {
 // Whether sequences are solved in lanes. A very long one would take too much memory.
 bool Batch::side_by_side() const {
   if (layout_.order > 1 || one_position_ || has_edges_ || log_domain_) return false;
-  return 8 * n_lanes(layout_.n_labels) * max_T_ * layout_.n_labels <= kLaneTableBytes;
+  return 8 * kManyLanes * max_T_ * layout_.n_labels <= kLaneTableBytes;
 }
 
 // Chunks and rounds depend only on the dataset.
@@ -126,7 +126,7 @@ void Batch::plan_rounds() {
     round.n_positions = round.n_rows = end - round.first_position;
   }
   first.push_back(data_.n_sequences);
-  const int64_t group = side_by_side() ? n_lanes(layout_.n_labels) : 1;
+  const int64_t group = side_by_side() ? kManyLanes : 1;
   for (std::size_t r = 0; r < rounds_.size(); ++r) {
     if (group > 1) order_sequences(first[r], first[r + 1]);
     int64_t tokens = chunk_tokens;  // of the last chunk
@@ -145,7 +145,7 @@ void Batch::plan_rounds() {
 // Sequences that are solved side by side should have like lengths. Sorted in windows, not as a whole: neighbours often
 // share words, whose weights are then still in the cache.
 void Batch::order_sequences(int64_t first, int64_t last) {
-  const int64_t window = kWindowGroups * n_lanes(layout_.n_labels);
+  const int64_t window = kWindowGroups * kManyLanes;
   const auto length = [&](int64_t i) { return data_.seq_ptr[i + 1] - data_.seq_ptr[i]; };
   for (int64_t begin = first; begin < last; begin += window)
     std::stable_sort(order_.begin() + begin, order_.begin() + std::min(last, begin + window),

@@ -172,7 +172,7 @@ Decoder::Decoder(const LayoutView& layout, const double* w)
 int Decoder::lanes_for(const DataView& data) const {
   const Prepared& pre = weights_.view();
   if (pre.order > 1 || has_edges(data)) return 1;
-  const int lanes = data.n_sequences <= kFewLanes ? kFewLanes : n_lanes(pre.Y);
+  const int lanes = data.n_sequences <= kFewLanes ? kFewLanes : kManyLanes;
   return 3 * 8 * lanes * longest_sequence(data) * pre.Y > kLaneBytes ? 1 : lanes;
 }
 

@@ -27,7 +27,7 @@ def test_few_pairs_are_listed():
     assert not _native.few_pairs(native_layout(layout))
 
 
-# Both numbers of lanes (16 up to 256 labels, then 8), dense and listed tables.
+# Dense and listed tables.
 @pytest.mark.parametrize("n_labels", [1, 2, 6, 13, 22, 40, 97, 257])
 @pytest.mark.parametrize("boundary", [False, True])
 def test_observed_transitions_agree_with_the_reference(n_labels, boundary):
