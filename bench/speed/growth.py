@@ -188,7 +188,7 @@ def _corpus(task: Task, setting: Setting) -> Iterator[Row]:
 def _with_all_labels(data: crfit.Dataset, n: int) -> list[int]:
     """The first sequences, after one for each label: few sequences have few labels, which would be faster."""
     owner = np.repeat(np.arange(data.n_sequences), data.lengths)
-    chosen = set(owner[np.unique(data.labels, return_index=True)[1]].tolist())
+    chosen = set(owner[np.unique(np.asarray(data.labels), return_index=True)[1]].tolist())
     others = (i for i in range(data.n_sequences) if i not in chosen)
     return sorted(chosen | {i for i, _ in zip(others, range(n - len(chosen)), strict=False)})
 
