@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from crfit import _native
@@ -81,7 +81,8 @@ def test_digits_that_listed_pairs_would_lose_are_not_lost(penalty):
 )
 def test_any_lengths_and_pairs(n_labels, seed, lengths, scale):
     data, layout, w = few(n_labels, lengths=lengths, seed=seed, scale=scale)
-    agree(data, layout, w, tolerance=1e-9)
+    assume(layout.n_weights > 0)  # a position may have no attribute
+    agree(data, layout, w, tolerance=1e-9, ties=True)
 
 
 @pytest.mark.parametrize("transitions", ["all", "observed"])
