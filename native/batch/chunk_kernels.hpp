@@ -10,9 +10,7 @@ namespace {
 using crfit::ChunkJob;
 using crfit::Scratch;
 
-inline int64_t sequence_of(const ChunkJob& job, int64_t k) {
-  return job.sequences != nullptr ? job.sequences[k] : job.first_sequence + k;
-}
+inline int64_t sequence_of(const ChunkJob& job, int64_t k) { return job.sequences[k]; }
 
 // First residual row of the k-th sequence.
 inline int64_t first_row_of(const ChunkJob& job, int64_t k, int64_t sequence) {

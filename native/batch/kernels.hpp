@@ -20,8 +20,8 @@ struct ChunkJob {
   bool one_position = false;   // sequences of one position: no lattice, no n-grams
   bool log_domain = false;     // for every sequence, not only for those that would under- or overflow
   const Direction* direction = nullptr;
-  const int64_t* sequences = nullptr;  // ids, or null for first_sequence, first_sequence + 1, ...
-  int64_t first_sequence = 0, n_sequences = 0;
+  const int64_t* sequences = nullptr;  // ids
+  int64_t n_sequences = 0;
   Scratch* scratch = nullptr;
   double* loss = nullptr;            // += sum c_i (-log p)
   double* slope = nullptr;           // += its derivative along the direction

@@ -58,7 +58,7 @@ void each_group(const ChunkJob& job, Lattice& lanes, const Body& body) {
   const int64_t begin = crfit::now();
   for (int64_t k = 0; k < job.n_sequences; k += G) {
     const int count = static_cast<int>(job.n_sequences - k < G ? job.n_sequences - k : G);
-    lanes.take(job.sequences != nullptr ? job.sequences + k : nullptr, job.first_sequence + k, count);
+    lanes.take(job.sequences + k, count);
     body(k);
   }
   if (job.far_rows) finish_far_stores();

@@ -121,7 +121,7 @@ void infer_lanes(const InferenceJob& job) {
   int64_t prefix = 0;
   for (int64_t k = 0; k < job.n_sequences; k += G) {
     const int count = static_cast<int>(job.n_sequences - k < G ? job.n_sequences - k : G);
-    lanes.take(job.sequences + k, 0, count);
+    lanes.take(job.sequences + k, count);
     int64_t first_prefix[G];
     for (int m = 0; m < count; ++m) {
       first_prefix[m] = prefix;

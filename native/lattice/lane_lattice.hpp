@@ -162,11 +162,10 @@ class LaneLattice {
   uint32_t failed = 0;  // bit per lane: the scaled domain cannot hold this sequence
 
   // Takes up to G sequences.
-  void take(const int64_t* ids, int64_t first, int count) {
+  void take(const int64_t* ids, int count) {
     n = 0;
     for (int k = 0; k < count; ++k) {
-      const int64_t id = ids != nullptr ? ids[k] : first + k;
-      const int64_t from = data_.seq_ptr[id], positions = data_.seq_ptr[id + 1] - from;
+      const int64_t id = ids[k], from = data_.seq_ptr[id], positions = data_.seq_ptr[id + 1] - from;
       int at = n++;
       for (; at > 0 && length[at - 1] < positions; --at) {
         sequence[at] = sequence[at - 1];

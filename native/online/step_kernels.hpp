@@ -117,7 +117,7 @@ void solve_online_group(const OnlineGroupJob& job) {
   LaneLattice<N> lanes(data, pre, nullptr, s);
   int64_t ids[G];
   for (int k = 0; k < job.n_slots; ++k) ids[k] = job.slots[k]->sequence;
-  lanes.take(ids, 0, job.n_slots);
+  lanes.take(ids, job.n_slots);
   lanes.forward(true);
   // residual[t, :] = c ([y = gold] - p(t, :))
   lanes.backward(s.S, -1.0 * lanes.weights(), [&](int64_t t, int here, double* p) {

@@ -87,7 +87,7 @@ class Curvature:
     product [3]. With T positions and Y labels a sequence takes
 
         alphabeta   3 T Y    numbers: forward, backward and scaled node scores
-        float32     3 T Y    the same in single precision; products have a relative error of about 1e-7
+        float32     3 T Y    the same in single precision; products have a relative error below 1e-6
         pairs       T Y^2    marginals of label pairs, as in [3]
 
     (for order k, ``Y^k`` and ``Y^(k+1)`` instead of ``Y`` and ``Y^2``).

@@ -125,7 +125,7 @@ class NewtonCG:
     storage: Literal["alphabeta", "float32", "pairs"] = option(
         "alphabeta",
         help="what the cache holds: forward and backward tables, the same in single precision (half the "
-        "memory, products exact to about 1e-7), or pair marginals as in the paper",
+        "memory, products exact to about 1e-6), or pair marginals as in the paper",
         may_change=True,
     )
     seed: int = option(0, help="random seed of the warm-up", at_least=0)
