@@ -121,6 +121,7 @@ class Batch final : public Core {
   bool has_edges_ = false;
   bool log_domain_ = false;
   bool one_position_;
+  int lanes_;                   // sequences that are solved side by side
   int64_t n_ngrams_;            // numbers that count n-grams; 0 for single positions
   std::vector<int64_t> order_;  // [n_sequences] as they are processed: neighbours of similar length together
   std::vector<Round> rounds_;
@@ -151,9 +152,9 @@ class Batch final : public Core {
   Buffer<double> kept_values_;
   Kept kept_;
   std::unique_ptr<PreparedWeights> pinned_weights_, tangent_weights_;
-  std::vector<double> expected_pairs_;   // [n_ngrams] at the pinned point, by the table that a position uses
-  Buffer<double> ER_, ERT_;              // like E and ET of Prepared
-  Buffer<double> before_ER_, after_ER_;  // the same of sparse pairs
+  std::vector<double> expected_pairs_;  // [n_ngrams] at the pinned point, by the table that a position uses
+  Buffer<double> ER_, ERT_;             // like E and ET of Prepared
+  TurnedPairs turned_;                  // the same of sparse pairs
 };
 
 }  // namespace crfit

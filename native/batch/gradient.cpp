@@ -15,7 +15,7 @@ constexpr int64_t kFarBytes = 16 << 20;  // residual rows of a round that go pas
 void Batch::make_scratch() {
   while (static_cast<int>(scratch_.size()) < n_threads_) scratch_.emplace_back(layout_, max_T_, has_edges_);
   if (side_by_side())
-    for (WorkerScratch& scratch : scratch_) scratch.add_lanes(layout_, kManyLanes, max_T_, kept_.floats);
+    for (WorkerScratch& scratch : scratch_) scratch.add_lanes(layout_, lanes_, max_T_, kept_.floats);
 }
 
 // The sequences of a chunk, and how to process them.

@@ -46,7 +46,7 @@ void Batch::keep_curvature(bool pairs, bool floats, int64_t max_sequences, int64
 }
 
 std::vector<Batch::Group> Batch::groups() const {
-  const int64_t lanes = kManyLanes;
+  const int64_t lanes = lanes_;
   std::vector<Group> found;
   for (const Round& round : rounds_)
     for (const Chunk& chunk : round.chunks)
@@ -57,8 +57,9 @@ std::vector<Batch::Group> Batch::groups() const {
   return found;
 }
 
-// Numbers in the block of a group: [3][T][Y][lanes].
-int64_t Batch::group_size(const Group& group) const { return 3 * group.T * layout_.n_labels * kManyLanes; }
+int64_t Batch::group_size(const Group& group) const {
+  return lane_block(group.T, layout_.n_labels, n_histories(layout_.n_labels, layout_.order), lanes_);
+}
 
 // Groups are cached as a whole, in the block of their first sequence, longest first.
 void Batch::keep_groups(bool floats, int64_t max_sequences, int64_t max_bytes) {
@@ -100,10 +101,7 @@ void Batch::pin(const double* w) {
     tangent_weights_ = prepare(false);
   }
   const Prepared& point = ready(*pinned_weights_, w);
-  if (point.sparse != nullptr && before_ER_.size() == 0) {
-    before_ER_.resize(n_ngrams_);
-    after_ER_.resize(n_ngrams_);
-  } else if (point.sparse == nullptr && ER_.size() == 0 && !one_position_) {
+  if ((point.sparse == nullptr || point.order > 1) && ER_.size() == 0 && !one_position_) {
     ER_.resize(point.ngram_size);
     ERT_.resize(n_histories(layout_.n_labels, layout_.order) * YP_);
   }
@@ -158,19 +156,18 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   make_scratch();
   for (WorkerScratch& scratch : scratch_) {
     scratch.add_tangent();
-    if (side_by_side()) scratch.add_lanes(layout_, kManyLanes, max_T_, true);
+    if (side_by_side()) scratch.add_lanes(layout_, lanes_, max_T_, true);
   }
   const Prepared &point = pinned_weights_->view(), &step = ready(*tangent_weights_, v);
   // d E = E * R along v, and with labels exchanged, as the backward pass reads it.
-  if (point.sparse != nullptr) {
-    for (int64_t k = 0; k < n_ngrams_; ++k) after_ER_[k] = point.ngram_E[k] * step.ngram_tr[k];
-    for (int64_t k = 0; k < n_ngrams_; ++k) before_ER_[k] = after_ER_[point.sparse->before_place[k]];
-  } else if (!one_position_) {
+  if (point.sparse != nullptr) turned_.set(point, step);
+  if (point.E != nullptr && !one_position_) {
     for (int64_t i = 0; i < point.ngram_size; ++i) ER_[i] = point.E[i] * step.tr[i];
     exchange_labels(layout_, ER_.data() + (ER_.size() - ERT_.size()), ERT_.data());
   }
   seconds_.scores += lap(last);
-  const Tangent tangent{&step, ER_.data(), ERT_.data(), propagate_, before_ER_.data(), after_ER_.data()};
+  const Tangent tangent{
+      &step, ER_.data(), ERT_.data(), propagate_, turned_.before.data(), turned_.after.data(), turned_.base.data()};
   ChunkJob settings;
   settings.weights = &point;
   settings.tangent = &tangent;

@@ -20,6 +20,7 @@ constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected n-grams to
 constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
 constexpr int64_t kLaneTableBytes = int64_t{1} << 30;  // of each table of a worker
+constexpr int64_t kHistoryTableBytes = 128 << 20;      // the same with order 2 and more, where they grow quickly
 constexpr int64_t kWindowGroups = 16;                  // groups of sequences in a window that is sorted by length
 constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums, which should stay in the second-level cache
 constexpr int64_t kFrequentCount = 64;         // minimum occurrences for summing position by position
@@ -35,6 +36,7 @@ Batch::Batch(const DataView& data, const LayoutView& layout, const CoreOptions& 
       YP_(padded_labels(layout.n_labels)),
       log_domain_(options.log_domain),
       one_position_(one_position(data)),
+      lanes_(layout.order == 1 ? kManyLanes : kFewLanes),
       n_ngrams_(one_position_ ? 0 : n_ngrams(layout)),
       weights_(layout, !one_position_, pair_options(layout, false)) {
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0 && !one_position_;
@@ -95,8 +97,9 @@ void Batch::count_observed() {
 
 // Whether sequences are solved in lanes. A very long one would take too much memory.
 bool Batch::side_by_side() const {
-  if (layout_.order > 1 || one_position_ || has_edges_ || log_domain_) return false;
-  return 8 * kManyLanes * max_T_ * layout_.n_labels <= kLaneTableBytes;
+  if (one_position_ || has_edges_ || log_domain_) return false;
+  const int64_t n_states = n_histories(layout_.n_labels, layout_.order);
+  return 8 * lanes_ * max_T_ * n_states <= (layout_.order == 1 ? kLaneTableBytes : kHistoryTableBytes);
 }
 
 // Chunks and rounds depend only on the dataset.
@@ -126,7 +129,7 @@ void Batch::plan_rounds() {
     round.n_positions = round.n_rows = end - round.first_position;
   }
   first.push_back(data_.n_sequences);
-  const int64_t group = side_by_side() ? kManyLanes : 1;
+  const int64_t group = side_by_side() ? lanes_ : 1;
   for (std::size_t r = 0; r < rounds_.size(); ++r) {
     if (group > 1) order_sequences(first[r], first[r + 1]);
     int64_t tokens = chunk_tokens;  // of the last chunk
@@ -145,7 +148,7 @@ void Batch::plan_rounds() {
 // Sequences that are solved side by side should have like lengths. Sorted in windows, not as a whole: neighbours often
 // share words, whose weights are then still in the cache.
 void Batch::order_sequences(int64_t first, int64_t last) {
-  const int64_t window = kWindowGroups * kManyLanes;
+  const int64_t window = kWindowGroups * lanes_;
   const auto length = [&](int64_t i) { return data_.seq_ptr[i + 1] - data_.seq_ptr[i]; };
   for (int64_t begin = first; begin < last; begin += window)
     std::stable_sort(order_.begin() + begin, order_.begin() + std::min(last, begin + window),

@@ -12,49 +12,53 @@
 
 namespace {
 
-// Chains of order 1 are solved side by side, unless each position has its own pairs, or the job asks for the log domain
-// or for cached pairs.
+// Chains are solved side by side, unless each position has its own pairs, or the job asks for the log domain or for
+// cached pairs.
 bool side_by_side(const ChunkJob& job) {
-  return job.weights->order == 1 && job.scratch->lanes.S != nullptr && job.scratch->pairs == nullptr &&
-         !job.log_domain && (job.kept == nullptr || !job.kept->pairs) &&
-         (job.tangent == nullptr || !job.tangent->propagate);
+  return !job.one_position && job.scratch->lanes.S != nullptr && job.scratch->pairs == nullptr && !job.log_domain &&
+         (job.kept == nullptr || !job.kept->pairs) && (job.tangent == nullptr || !job.tangent->propagate);
 }
 
 void loss(const ChunkJob& job) {
-  if (!job.one_position && side_by_side(job))
-    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { loss_lanes<N>(job); });
+  if (side_by_side(job))
+    return by_lanes(*job.scratch, job.weights->order,
+                    [&]<int N, bool kHistories>() { loss_lanes<N, kHistories>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_loss<P>(job);
     job.weights->order > 1 ? loss_chunk<HistoryWorker<P>>(job) : loss_chunk<SequenceWorker<P>>(job);
   });
 }
 void gradient(const ChunkJob& job) {
-  if (!job.one_position && side_by_side(job))
-    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { gradient_lanes<N>(job); });
+  if (side_by_side(job))
+    return by_lanes(*job.scratch, job.weights->order,
+                    [&]<int N, bool kHistories>() { gradient_lanes<N, kHistories>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_gradient<P>(job);
     job.weights->order > 1 ? gradient_chunk<HistoryWorker<P>>(job) : gradient_chunk<SequenceWorker<P>>(job);
   });
 }
 void along(const ChunkJob& job) {
-  if (!job.one_position && side_by_side(job))
-    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { along_lanes<N>(job); });
+  if (side_by_side(job))
+    return by_lanes(*job.scratch, job.weights->order,
+                    [&]<int N, bool kHistories>() { along_lanes<N, kHistories>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_along<P>(job);
     job.weights->order > 1 ? along_chunk<HistoryWorker<P>>(job) : along_chunk<SequenceWorker<P>>(job);
   });
 }
 void product(const ChunkJob& job) {
-  if (!job.one_position && side_by_side(job))
-    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { product_lanes<N>(job); });
+  if (side_by_side(job))
+    return by_lanes(*job.scratch, job.weights->order,
+                    [&]<int N, bool kHistories>() { product_lanes<N, kHistories>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_product<P>(job);
     job.weights->order > 1 ? product_chunk<HistoryTangentWorker<P>>(job) : product_chunk<TangentWorker<P>>(job);
   });
 }
 void variance(const ChunkJob& job) {
-  if (!job.one_position && side_by_side(job))
-    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { variance_lanes<N>(job); });
+  if (side_by_side(job))
+    return by_lanes(*job.scratch, job.weights->order,
+                    [&]<int N, bool kHistories>() { variance_lanes<N, kHistories>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_variance<P>(job);
     job.weights->order > 1 ? variance_chunk<HistoryWorker<P>>(job) : variance_chunk<SequenceWorker<P>>(job);

@@ -21,7 +21,7 @@ std::vector<int64_t> longest_first(const DataView& data, const int64_t* sequence
 }  // namespace
 
 double Batch::loss_on(const double* w, const int64_t* sequences, int64_t n) {
-  const int64_t part = kManyLanes;  // sequences per task
+  const int64_t part = lanes_;  // sequences per task
   const std::vector<int64_t> sorted = longest_first(data_, sequences, n);
   sequences = sorted.data();
   const Prepared weights = ready_for_few(w);
@@ -55,7 +55,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
   // Tasks of part sequences use every part-th entry; the others stay 0.
   std::vector<double> losses(static_cast<std::size_t>(n), 0.0);
   const int64_t row_limit = std::max<int64_t>(1, round_bytes_ / (8 * (YP_ + (has_edges_ ? pair_size : 0))));
-  const int64_t part = kManyLanes;  // sequences per task
+  const int64_t part = lanes_;  // sequences per task
   const std::vector<int64_t> sorted = longest_first(data_, sequences, n);
   sequences = sorted.data();
 

@@ -14,9 +14,10 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kChunkTokens = 512;    // positions of a task
-constexpr int64_t kWindow = 256;         // sequences that are sorted by length
-constexpr int64_t kLaneBytes = 1 << 30;  // tables of a group
+constexpr int64_t kChunkTokens = 512;             // positions of a task
+constexpr int64_t kWindow = 256;                  // sequences that are sorted by length
+constexpr int64_t kLaneBytes = 1 << 30;           // tables of a group
+constexpr int64_t kHistoryLaneBytes = 384 << 20;  // the same with order 2 and more
 
 // Tasks of about kChunkTokens positions and whole groups of `lanes` sequences, neighbours of similar length together.
 std::vector<std::vector<int64_t>> spans_of(const DataView& data, int64_t lanes) {
@@ -171,9 +172,10 @@ Decoder::Decoder(const LayoutView& layout, const double* w)
 // depend on the other sequences of a call. Only very long ones would take too much memory.
 int Decoder::lanes_for(const DataView& data) const {
   const Prepared& pre = weights_.view();
-  if (pre.order > 1 || has_edges(data)) return 1;
-  const int lanes = data.n_sequences <= kFewLanes ? kFewLanes : kManyLanes;
-  return 3 * 8 * lanes * longest_sequence(data) * pre.Y > kLaneBytes ? 1 : lanes;
+  if (has_edges(data)) return 1;
+  const int lanes = data.n_sequences <= kFewLanes || pre.order > 1 ? kFewLanes : kManyLanes;
+  const int64_t limit = pre.order == 1 ? kLaneBytes : kHistoryLaneBytes;
+  return 3 * 8 * lanes * longest_sequence(data) * pre.n_states > limit ? 1 : lanes;
 }
 
 // Calls body(job, sequences) for parts of the data; the job has their sequences and a worker's temporaries.
@@ -220,7 +222,7 @@ std::vector<std::vector<Path>> Decoder::nbest(const DataView& data, int n, int n
     int64_t positions = 0;
     for (const int64_t i : sequences) positions += length(i);
     Buffer<double> prefixes;
-    if (lanes > 1) prefixes.resize(positions * pre.Y);
+    if (lanes > 1 && pre.order == 1) prefixes.resize(positions * pre.Y);
     job.log_z = log_z.data();
     job.prefixes = prefixes.data();
     at_level<LatticeKernels>().infer(job);

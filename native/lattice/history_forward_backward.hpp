@@ -39,6 +39,13 @@ struct StateTables {
   const Prepared& pre_;
 };
 
+// Whether state a is lower than b when compared from the last label backwards.
+inline bool lower_from_the_end(int64_t a, int64_t b, int64_t Y) {
+  for (; a % Y == b % Y && a != b; a /= Y, b /= Y) {
+  }
+  return a % Y < b % Y;
+}
+
 // out[j] = sum_{i < n} x[i * x_step] M[i * m_step + j] for j < YP.
 template <int P>
 inline void sum_dropped(Width<P> width, int64_t n, const double* __restrict x, int64_t x_step,

@@ -214,7 +214,7 @@ class HistoryWorker {
     int64_t state = 0;
     for (int64_t other = 1; other < states_.rows(T - 1) * Y; ++other) {
       const double gain = last[states_.place(other)] - last[states_.place(state)];
-      if (gain > 0.0 || (gain == 0.0 && lower_from_the_end(other, state))) state = other;
+      if (gain > 0.0 || (gain == 0.0 && lower_from_the_end(other, state, Y))) state = other;
     }
     const double score = last[states_.place(state)];
     // histories of k - 1 labels: state = (dropped label, h without its last)
@@ -277,13 +277,6 @@ class HistoryWorker {
         // z is multiplied by c once: code that needs z unscaled must run before (keep).
         for (int64_t i = 0; i < states_.rows(t) * pre_.YP; ++i) s_.z[t * states_.size + i] *= c;
     add_history_outer(width_, states_, T, s_.alpha, s_.z, outer);
-  }
-
-  // Whether state a is lower than b when compared from the last label backwards.
-  bool lower_from_the_end(int64_t a, int64_t b) const {
-    for (; a % pre_.Y == b % pre_.Y && a != b; a /= pre_.Y, b /= pre_.Y) {
-    }
-    return a % pre_.Y < b % pre_.Y;
   }
 
   const DataView& data_;

@@ -46,8 +46,8 @@ void infer_sequences(const InferenceJob& job) {
 }
 
 // Best paths of a group, and the scores of the paths to each label.
-template <int N>
-void best_of_group(const InferenceJob& job, LanePaths<N>& lanes, const int64_t* first_prefix) {
+template <int N, bool kHistories>
+void best_of_group(const InferenceJob& job, LanePaths<N, kHistories>& lanes, const int64_t* first_prefix) {
   constexpr int G = N * kLanes;
   const int Y = job.weights->Y;
   lanes.maximise();
@@ -64,8 +64,8 @@ void best_of_group(const InferenceJob& job, LanePaths<N>& lanes, const int64_t* 
 }
 
 // log Z and marginals of a group.
-template <int N>
-void solve_group(const InferenceJob& job, LanePaths<N>& lanes) {
+template <int N, bool kHistories>
+void solve_group(const InferenceJob& job, LanePaths<N, kHistories>& lanes) {
   constexpr int G = N * kLanes;
   const Prepared& pre = *job.weights;
   const crfit::LaneScratch& s = job.scratch->lanes;
@@ -75,18 +75,19 @@ void solve_group(const InferenceJob& job, LanePaths<N>& lanes) {
   if (!marginals) {
     lanes.check_lost();
   } else {
-    lanes.backward(s.S, all_lanes<N>(1.0), [&](int64_t t, int here, const double* p) {
-      if (job.node_marginals == nullptr) return;
-      lanes.rows_out(p, here, [&](int l) { return s.rows + l * YP; });
-      for (int l = 0; l < here; ++l) {
-        double* out = job.node_marginals + (lanes.begin[l] + t) * Y;
-        for (int64_t j = 0; j < Y; ++j) out[j] = s.rows[l * YP + j];
-      }
-    });
+    lanes.backward(s.z, kHistories && job.pair_marginals != nullptr, all_lanes<N>(1.0),
+                   [&](int64_t t, int here, const double* p) {
+                     if (job.node_marginals == nullptr) return;
+                     lanes.rows_out(p, here, [&](int l) { return s.rows + l * YP; });
+                     for (int l = 0; l < here; ++l) {
+                       double* out = job.node_marginals + (lanes.begin[l] + t) * Y;
+                       for (int64_t j = 0; j < Y; ++j) out[j] = s.rows[l * YP + j];
+                     }
+                   });
   }
   for (int l = 0; l < lanes.n; ++l) {
     if ((lanes.failed >> l & 1) != 0) {
-      SequenceWorker<0> worker(*job.data, pre, *job.scratch);
+      std::conditional_t<kHistories, HistoryWorker<0>, SequenceWorker<0>> worker(*job.data, pre, *job.scratch);
       worker.load(lanes.sequence[l]);
       worker.solve(marginals, true);
       job.log_z[lanes.sequence[l]] = worker.log_z;
@@ -97,9 +98,14 @@ void solve_group(const InferenceJob& job, LanePaths<N>& lanes) {
     if (job.pair_marginals == nullptr) continue;
     for (int64_t t = 0; t < lanes.length[l]; ++t) {
       double* out = job.pair_marginals + (lanes.begin[l] + t) * Y * Y;
-      if (t == 0)
+      if (t == 0 || kHistories)
         for (int64_t i = 0; i < Y * Y; ++i) out[i] = 0.0;
-      const double *A = s.A + (t - 1) * Y * G + l, *z = s.S + t * Y * G + l;
+      if constexpr (kHistories) {  // states whose last labels are the pair
+        const int64_t at = t * lanes.row() + l;
+        for (int64_t j = 0; j < lanes.states(t) && t > 0; ++j) out[j % (Y * Y)] += s.A[at + j * G] * s.b[at + j * G];
+        continue;
+      }
+      const double *A = s.A + (t - 1) * Y * G + l, *z = s.z + t * Y * G + l;
       for (int64_t i = 0; i < Y && t > 0; ++i, out += Y) {
         // p(t, i, j) = A_{t-1}[i] E[i, j] z_t[j]
         for (int64_t j = 0; j < Y; ++j)
@@ -114,10 +120,10 @@ void solve_group(const InferenceJob& job, LanePaths<N>& lanes) {
   }
 }
 
-template <int N>
+template <int N, bool kHistories>
 void infer_lanes(const InferenceJob& job) {
   constexpr int G = N * kLanes;
-  LanePaths<N> lanes(*job.data, *job.weights, nullptr, job.scratch->lanes);
+  LanePaths<N, kHistories> lanes(*job.data, *job.weights, nullptr, job.scratch->lanes);
   int64_t prefix = 0;
   for (int64_t k = 0; k < job.n_sequences; k += G) {
     const int count = static_cast<int>(job.n_sequences - k < G ? job.n_sequences - k : G);
@@ -135,7 +141,9 @@ void infer_lanes(const InferenceJob& job) {
 }
 
 void infer(const InferenceJob& job) {
-  if (job.scratch->lanes.S != nullptr) return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { infer_lanes<N>(job); });
+  if (job.scratch->lanes.S != nullptr)
+    return by_lanes(*job.scratch, job.weights->order,
+                    [&]<int N, bool kHistories>() { infer_lanes<N, kHistories>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     job.weights->order > 1 ? infer_sequences<HistoryWorker<P>>(job) : infer_sequences<SequenceWorker<P>>(job);
   });

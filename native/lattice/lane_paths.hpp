@@ -3,17 +3,21 @@
 //   delta_0 = U_0;   delta_t[j] = max_i (delta_{t-1}[i] + tr[i, j]) + U_t[j]
 //
 // The maxima are kept, and tracing back finds the label before as the first that reaches its maximum: ties go to the
-// lower label. With sparse pairs a label takes the best of its listed predecessors and the best of all labels that
-// lose nothing on the way to it. The latter is nearly always one of the four best labels, whatever the label after.
+// lower label. With order k, j stands for the state (h, j) and i for (i, h). With sparse pairs of order 1 a label takes
+// the best of its listed predecessors and the best of all labels that lose nothing on the way to it. The latter is
+// nearly always one of the four best labels, whatever the label after.
 #pragma once
 
+#include "lattice/history_forward_backward.hpp"
 #include "lattice/lane_lattice.hpp"
 
 namespace {
 
-template <int N>
-class LanePaths : public LaneLattice<N> {
-  using Base = LaneLattice<N>;
+using crfit::HistoryTable;
+
+template <int N, bool kHistories = false>
+class LanePaths : public LaneLattice<N, kHistories> {
+  using Base = LaneLattice<N, kHistories>;
   using Wide = Lanes<N>;
   static constexpr int G = Base::G;
 
@@ -22,7 +26,7 @@ class LanePaths : public LaneLattice<N> {
 
   double score[G];  // of the best path
 
-  // Sets: delta in the table A, maxima in the table S, gold.
+  // Sets: delta in the table A, maxima in the table z, gold.
   [[gnu::noinline]] void maximise() {
     const Prepared& pre = Base::pre_;
     LaneScratch& s = Base::s_;
@@ -33,19 +37,24 @@ class LanePaths : public LaneLattice<N> {
     for (int64_t t = 0; t < T; ++t) {
       here = Base::in_use(t, here);
       if (t % s.row_block == 0) Base::load_rows(t, here);
-      double *delta = s.A + t * row, *maxima = s.S + t * row, *U = s.row;
+      double *delta = s.A + t * row, *maxima = s.z + t * row, *U = s.row;
       Base::rows_in(t % s.row_block, here, U);
-      const auto arrive = [&](int j, const Wide& best) __attribute__((always_inline)) {
+      const auto arrive = [&](int64_t j, int64_t y, const Wide& best) __attribute__((always_inline)) {
         store_lanes(maxima + j * G, best);
-        store_lanes(delta + j * G, best + load_lanes<N>(U + j * G));
+        store_lanes(delta + j * G, best + load_lanes<N>(U + y * G));
       };
-      if (t == 0)
+      if (t == 0) {
         for (int j = 0; j < Y; ++j) store_lanes(delta + j * G, load_lanes<N>(U + j * G));
-      else if (pre.sparse != nullptr) {
+      } else if (!kHistories && pre.sparse != nullptr) {
         listed_maxima(delta - row, here, ranking(t), maxima);
-        for (int j = 0; j < Y; ++j) arrive(j, load_lanes<N>(maxima + j * G));
-      } else
-        dense_maxima(delta - row, arrive);
+        for (int j = 0; j < Y; ++j) arrive(j, j, load_lanes<N>(maxima + j * G));
+      } else {
+        const int64_t H = Base::histories(t), n_dropped = t < pre.order ? 1 : Y;
+        const double* tr = pre.tables[(t < pre.order ? t : pre.order) - 1].tr;
+        for (int64_t h = 0; h < H; ++h)
+          dense_maxima(n_dropped, H * pre.YP, tr + h * pre.YP, H * G, delta - row + h * G,
+                       [&](int y, const Wide& best) __attribute__((always_inline)) { arrive(h * Y + y, y, best); });
+      }
     }
   }
 
@@ -57,13 +66,17 @@ class LanePaths : public LaneLattice<N> {
     for (int l = 0; l < n; ++l) {
       int32_t* out = labels_of(l);
       const double* last = s.A + (length[l] - 1) * Base::row_ + l;
+      if constexpr (kHistories) {
+        trace_states(l, last, out);
+        continue;
+      }
       int y = 0;
       for (int j = 1; j < Y; ++j)
         if (last[j * G] > last[y * G]) y = j;
       score[l] = last[y * G];
       for (int64_t t = length[l] - 1; t > 0; --t) {
         out[t] = y;
-        const double *before = s.A + (t - 1) * Base::row_ + l, reached = s.S[t * Base::row_ + y * G + l];
+        const double *before = s.A + (t - 1) * Base::row_ + l, reached = s.z[t * Base::row_ + y * G + l];
         y = Base::pre_.sparse != nullptr ? listed_before(before, ranking(t) + l, reached, y)
                                          : label_before(before, reached, y);
       }
@@ -72,21 +85,46 @@ class LanePaths : public LaneLattice<N> {
   }
 
  private:
+  // done(y, max_i before[i] + tr[i, y]) for all labels y and n labels i, which are x_step and m_step apart.
   template <class Done>
-  void dense_maxima(const double* before, const Done& done) const {
+  [[gnu::always_inline]] inline void dense_maxima(int64_t n_before, int64_t m_step, const double* tr, int64_t x_step,
+                                                  const double* before, const Done& done) const {
     constexpr int kWide = kLanes == 8 ? 8 : N <= 4 ? 8 / N : 1;  // divides YP
-    const int Y = Base::pre_.Y, YP = Base::pre_.YP;
+    const int Y = Base::pre_.Y;
     for (int j0 = 0; j0 < Y; j0 += kWide) {
       Wide top[kWide];
       const Wide first = load_lanes<N>(before);
-      const double* m = Base::pre_.tr + j0;
+      const double* m = tr + j0;
       for (int k = 0; k < kWide; ++k) top[k] = first + all_lanes<N>(m[k]);
-      for (int i = 1; i < Y; ++i) {
-        m += YP;
-        const Wide x = load_lanes<N>(before + static_cast<int64_t>(i) * G);
+      for (int64_t i = 1; i < n_before; ++i) {
+        m += m_step;
+        const Wide x = load_lanes<N>(before + i * x_step);
         for (int k = 0; k < kWide; ++k) top[k] = largest(top[k], x + all_lanes<N>(m[k]));
       }
       for (int k = 0; k < kWide && j0 + k < Y; ++k) done(j0 + k, top[k]);
+    }
+  }
+
+  // The same for states. Ties: lower last label, then lower second-last label, and so on.
+  void trace_states(int l, const double* last, int32_t* out) {
+    const int64_t Y = Base::pre_.Y, YP = Base::pre_.YP, H = Base::pre_.n_states / Y;
+    const HistoryTable& longest = Base::pre_.tables[Base::pre_.order - 1];
+    int64_t state = 0;
+    for (int64_t other = 1; other < Base::states(length[l] - 1); ++other) {
+      const double gain = last[other * G] - last[state * G];
+      if (gain > 0.0 || (gain == 0.0 && lower_from_the_end(other, state, Y))) state = other;
+    }
+    score[l] = last[state * G];
+    for (int64_t t = length[l] - 1; t >= 0; --t) {
+      out[t] = static_cast<int32_t>(state % Y);
+      const int64_t h = state / Y;
+      int64_t from = 0;
+      if (t >= Base::pre_.order) {
+        const double *before = Base::s_.A + (t - 1) * Base::row_ + h * G + l, *tr = longest.tr + h * YP + state % Y;
+        const double reached = Base::s_.z[t * Base::row_ + state * G + l];
+        while (from + 1 < Y && before[from * H * G] + tr[from * H * YP] != reached) ++from;
+      }
+      state = from * H + h;
     }
   }
 

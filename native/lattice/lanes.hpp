@@ -74,6 +74,13 @@ template <int N>
   for (int n = 0; n < N; ++n) out.v[n] = vexp(a.v[n]);
   return out;
 }
+// The sum of the lanes.
+template <int N>
+[[gnu::always_inline]] inline double total_of(const Lanes<N>& a) {
+  Vec x = a.v[0];
+  for (int n = 1; n < N; ++n) x += a.v[n];
+  return sum(x);
+}
 // `there` in the first `count` lanes, `elsewhere` in the others.
 template <int N>
 [[gnu::always_inline]] inline Lanes<N> first_lanes(int count, const Lanes<N>& there, const Lanes<N>& elsewhere) {

@@ -134,18 +134,84 @@ void NgramTables::list_pairs(int64_t n) {
     }
     after_ptr_.push_back(static_cast<int32_t>(after_.size()));
   }
-  for (int64_t j = 0; j < Y_; ++j) before_ptr_[j + 1] += before_ptr_[j];
+  sort_listed(Y_);
+  for (Buffer<double>* values : {&before_score_, &before_excess_, &after_score_, &after_excess_})
+    if (values->size() < padded(n)) *values = zero_buffer(padded(n));
+}
+
+// The pairs of `after` by the state after; before_ptr_ has how many precede each.
+void NgramTables::sort_listed(int64_t n_states) {
+  for (int64_t j = 0; j < n_states; ++j) before_ptr_[j + 1] += before_ptr_[j];
   before_.resize(after_.size());
   before_place_.resize(after_.size());
   std::vector<int32_t> next(before_ptr_.begin(), before_ptr_.end() - 1);
-  for (int32_t i = 0; i < Y_; ++i)
+  for (int32_t i = 0; i < n_states; ++i)
     for (int32_t k = after_ptr_[i]; k < after_ptr_[i + 1]; ++k) {
       const int32_t at = next[after_[k]]++;
       before_[at] = i;
       before_place_[at] = k;
     }
-  for (Buffer<double>* values : {&before_score_, &before_excess_, &after_score_, &after_excess_})
-    if (values->size() < padded(n)) *values = zero_buffer(padded(n));
+}
+
+// Order k >= 2: lists the longest n-grams that have a weight, if they are few.
+void NgramTables::list_longest() {
+  const NgramBlock& block = layout_.ngrams[layout_.order - 1];
+  const int64_t n_states = n_histories(Y_, layout_.order), H = n_states / Y_;
+  sparse_ = block.codes != nullptr && options_.share > 0.0 &&
+            static_cast<double>(block.n) <= options_.share * static_cast<double>(n_states) * static_cast<double>(Y_);
+  if (!sparse_) return;
+  const HistoryTable &longest = tables_.back(), &shorter = tables_[tables_.size() - 2];
+  if (after_ptr_.empty()) {
+    after_ptr_.assign(static_cast<std::size_t>(n_states) + 1, 0);
+    before_ptr_ = after_ptr_;
+    for (int64_t k = 0; k < block.n; ++k) {  // codes ascend: by the state before
+      const int64_t after = block.codes[k] % (H * Y_);
+      after_.push_back(static_cast<int32_t>(after));
+      ++after_ptr_[block.codes[k] / Y_ + 1];
+      ++before_ptr_[after + 1];
+    }
+    for (int64_t i = 0; i < n_states; ++i) after_ptr_[i + 1] += after_ptr_[i];
+    sort_listed(n_states);
+    before_excess_ = zero_buffer(padded(block.n));
+    after_excess_ = zero_buffer(padded(block.n));
+    base_ = zero_buffer(padded(n_states));
+  }
+  for (int64_t j = 0; j < n_states; ++j) base_[j] = std::exp(shorter.tr[padded_pair(j, Y_, YP_)] - longest.top);
+  for (int64_t k = 0; k < block.n; ++k)
+    after_excess_[k] = longest.E[padded_pair(block.codes[k], Y_, YP_)] - base_[after_[k]];
+  for (int64_t k = 0; k < block.n; ++k) before_excess_[k] = after_excess_[before_place_[k]];
+  pairs_ = {};
+  pairs_.n = block.n;
+  pairs_.base = base_.data();
+  pairs_.before_ptr = before_ptr_.data();
+  pairs_.before = before_.data();
+  pairs_.before_excess = before_excess_.data();
+  pairs_.before_place = before_place_.data();
+  pairs_.after_ptr = after_ptr_.data();
+  pairs_.after = after_.data();
+  pairs_.after_excess = after_excess_.data();
+}
+
+void TurnedPairs::set(const Prepared& point, const Prepared& step) {
+  const SparsePairs& pairs = *point.sparse;
+  if (before.size() < pairs.n) {
+    before.resize(padded(pairs.n));
+    after.resize(padded(pairs.n));
+  }
+  if (point.order > 1 && base.size() == 0) base.resize(point.n_states);
+  if (point.order == 1) {
+    for (int64_t k = 0; k < pairs.n; ++k) after[k] = point.ngram_E[k] * step.ngram_tr[k];
+  } else {
+    const int64_t Y = point.Y, YP = point.YP, longest = point.tables[point.order - 1].tr - point.tr;
+    const int64_t shorter = point.tables[point.order - 2].tr - point.tr;
+    for (int64_t j = 0; j < point.n_states; ++j) base[j] = pairs.base[j] * step.tr[shorter + padded_pair(j, Y, YP)];
+    for (int64_t i = 0, k = 0; i < point.n_states; ++i)
+      for (; k < pairs.after_ptr[i + 1]; ++k) {
+        const int64_t at = longest + i * YP + pairs.after[k] % Y;
+        after[k] = point.E[at] * step.tr[at] - base[pairs.after[k]];
+      }
+  }
+  for (int64_t k = 0; k < pairs.n; ++k) before[k] = after[pairs.before_place[k]];
 }
 
 void NgramTables::list_scores() {
@@ -161,6 +227,7 @@ void NgramTables::list_scores() {
   }
   pairs_ = {n,
             missing,
+            nullptr,
             before_ptr_.data(),
             before_.data(),
             before_score_.data(),
@@ -200,23 +267,25 @@ void NgramTables::exponentiate() {
     E += table.rows * YP_;
   }
   exchange_labels(layout_, tables_.back().E, ET_.data());
+  if (layout_.order > 1) list_longest();
 }
 
 void NgramTables::show(Prepared& view) const {
+  const bool pairs = layout_.order == 1;
   view.order = layout_.order;
+  view.n_states = n_histories(Y_, layout_.order);
   view.ngram_size = tr_.size();
   view.tables = tables_.data();
   view.tr = tr_.data();
-  view.E = sparse_ ? nullptr : E_.data();
-  view.ET = sparse_ ? nullptr : ET_.data();
+  view.E = sparse_ && pairs ? nullptr : E_.data();
+  view.ET = sparse_ && pairs ? nullptr : ET_.data();
   view.tr_max = tables_.front().top;
   view.sparse = sparse_ ? &pairs_ : nullptr;
-  const bool pairs = layout_.order == 1;
   view.n_ngrams = pairs ? static_cast<int64_t>(places_.size()) : tr_.size();
   view.ngram_E = pairs ? own_E_.data() : E_.data();
   view.ngram_tr = pairs ? own_.data() : tr_.data();
   view.places = pairs ? places_.data() : nullptr;
-  view.listed_sums = sparse_ && !options_.drop_zeros;
+  view.listed_sums = pairs && sparse_ && !options_.drop_zeros;
 }
 
 PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions, const PairOptions& pairs)
@@ -339,22 +408,27 @@ void WorkerScratch::add_tangent() {
 }
 
 void WorkerScratch::add_lanes(const LayoutView& layout, int lanes, int64_t max_T, bool tangent) {
-  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels);
+  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels), n_states = n_histories(Y, layout.order);
   // Dense sums read a few labels beyond the end; best paths keep eight numbers of a position.
-  const int64_t table = (max_T * std::max<int64_t>(Y, 8) + 8) * lanes;
+  const int64_t table = (max_T * std::max<int64_t>(n_states, 8) + 8) * lanes;
+  const int64_t nodes = layout.order == 1 ? table : max_T * Y * lanes;
   // Positions whose scores are computed at a time: many, so weights can be prefetched, but not more than fit into the
   // second-level cache.
   const int64_t row_block = std::min(max_T, std::clamp<int64_t>((256 << 10) / (8 * lanes * YP), 8, 32));
   const int64_t times = max_T * lanes, rows = lanes * row_block * YP;
-  const int64_t sums = std::max((n_ngrams(layout) + 7) / 8 * 8, Y * YP);
+  int64_t sums = std::max(padded(n_ngrams(layout)), Y * YP);
+  if (layout.order > 1)
+    sums = std::max(sums,
+                    table_offset(Y, YP, layout.order) + padded(layout.ngrams[layout.order - 1].n) + n_states * lanes);
   if (view.lanes.S == nullptr) {
-    lanes_.resize(3 * table + times + rows + 2 * Y * lanes + 2 * sums);
+    lanes_.resize(nodes + (layout.order == 1 ? 2 : 3) * table + times + rows + 2 * Y * lanes + 2 * sums);
     double* p = lanes_.data();
     view.lanes.lanes = lanes;
     const auto take = [&p](int64_t n) { return std::exchange(p, p + n); };
-    view.lanes.S = take(table);
+    view.lanes.S = take(nodes);
     view.lanes.A = take(table);
     view.lanes.b = take(table);
+    view.lanes.z = layout.order == 1 ? view.lanes.S : take(table);
     view.lanes.inv = take(times);
     view.lanes.rows = take(rows);
     view.lanes.row_block = row_block;
@@ -363,11 +437,11 @@ void WorkerScratch::add_lanes(const LayoutView& layout, int lanes, int64_t max_T
     view.lanes.squares = take(sums);
   }
   if (!tangent || view.lanes.q != nullptr) return;
-  lane_tangent_.resize(4 * table);
+  lane_tangent_.resize(nodes + (layout.order == 1 ? 3 : 2) * table);
   view.lanes.q = lane_tangent_.data();
-  view.lanes.dA = view.lanes.q + table;
-  view.lanes.z = view.lanes.dA + table;
-  view.lanes.dz = view.lanes.z + table;
+  view.lanes.dA = view.lanes.q + nodes;
+  view.lanes.dz = view.lanes.dA + table;
+  view.lanes.z_apart = layout.order == 1 ? view.lanes.dz + table : view.lanes.z;
 }
 
 }  // namespace crfit

@@ -54,6 +54,8 @@ class NgramTables {
   void show_pairs();
   void list_pairs(int64_t n);
   void list_scores();
+  void list_longest();
+  void sort_listed(int64_t n_states);
 
   LayoutView layout_;
   PairOptions options_;
@@ -67,6 +69,13 @@ class NgramTables {
   SparsePairs pairs_;
   std::vector<int32_t> before_ptr_, before_, before_place_, after_ptr_, after_, listed_;  // listed_: the weights
   Buffer<double> before_score_, before_excess_, after_score_, after_excess_;
+  Buffer<double> base_;  // [Y^k] order k >= 2
+};
+
+// E * R of a direction for the listed pairs of a point (Tangent).
+struct TurnedPairs {
+  Buffer<double> before, after, base;
+  void set(const Prepared& point, const Prepared& step);
 };
 
 // A prepared weight vector: transition tables, boundary rows, dense rows for attributes with many labels.

@@ -34,17 +34,23 @@ struct HistoryTable {
 // Label pairs with a score other than 0, of order 1: E = exp(tr - top) is `missing` for all other pairs, so
 //   alpha^T E = missing sum(alpha) 1^T + alpha^T (E - missing)
 // costs Y + n instead of Y^2 multiplications. Listed twice: by the label after and by the label before.
+//
+// With order k the longest n-grams that have a weight, as pairs of states (i, h) and (h, y). All others have the score
+// of the n-gram without its first label: E[i, h, y] = base[h, y] without a weight, so
+//   sum_i alpha[i, h] E[i, h, y] = base[h, y] sum_i alpha[i, h] + sum_i alpha[i, h] (E[i, h, y] - base[h, y])
+// costs Y^k + n instead of Y^(k+1).
 struct SparsePairs {
   int64_t n = 0;
   double missing = 1.0;                   // exp(0 - top)
-  const int32_t* before_ptr = nullptr;    // [Y + 1] entries of `before` that precede a label
+  const double* base = nullptr;           // [Y^k] order k >= 2, instead of `missing`
+  const int32_t* before_ptr = nullptr;    // [states + 1] entries of `before` that precede a state
   const int32_t* before = nullptr;        // [n]
-  const double* before_score = nullptr;   // [n] tr
+  const double* before_score = nullptr;   // [n] tr; order 1
   const double* before_excess = nullptr;  // [n] E - missing
   const int32_t* before_place = nullptr;  // [n] where the pair is in `after`
-  const int32_t* after_ptr = nullptr;     // [Y + 1] entries of `after` that follow a label
+  const int32_t* after_ptr = nullptr;     // [states + 1] entries of `after` that follow a state
   const int32_t* after = nullptr;         // [n]
-  const double* after_score = nullptr;    // [n]
+  const double* after_score = nullptr;    // [n]; order 1
   const double* after_excess = nullptr;   // [n]
 };
 
@@ -53,6 +59,7 @@ struct Prepared {
   const LayoutView* layout = nullptr;
   int Y = 0, YP = 0;
   int order = 1;
+  int64_t n_states = 0;                  // Y^k
   const double* w = nullptr;             // [n_weights]
   int64_t row_stride = 0;                // weights="all": from one row of w to the next, Y or more
   int64_t direct_rows = 0;               // weights="all": rows below this may be read YP wide in place
@@ -66,7 +73,8 @@ struct Prepared {
   const double* E = nullptr;             // their exponentials
   const double* ET = nullptr;            // [Y^(k-1)][Y][YP] the longest table with dropped label and label exchanged
   double tr_max = 0.0;                   // of the first table; with sparse pairs at least 0
-  const SparsePairs* sparse = nullptr;   // order 1: used instead of E and ET, which are null then; null: dense
+  // Null: dense. With order 1 E and ET are null otherwise; with order k only lanes use the list.
+  const SparsePairs* sparse = nullptr;
   // Expected n-grams. Order 1: in the order of the weights, [n_ngrams]; their sums of outer products are in the same
   // order (listed_sums), or [Y][YP] at `places`. Otherwise all tables, [n_ngrams] = [ngram_size].
   int64_t n_ngrams = 0;
@@ -84,23 +92,33 @@ struct Prepared {
 };
 
 // Sequences side by side, one in each lane (lane_lattice.hpp). Sixteen measured faster than eight with 22 to 1,100
-// labels: indices and factors of pairs are read once for all of them. Eight for small requests and mini-batches.
+// labels: indices and factors of pairs are read once for all of them. Eight for small requests, for mini-batches, and
+// for order k, whose tables are large.
 constexpr int kManyLanes = 16, kFewLanes = 8;
 
 // Temporaries of one worker for such groups of up to max_T positions.
 struct LaneScratch {
   int lanes = 0;           // kManyLanes or kFewLanes
-  double* S = nullptr;     // [T][Y][lanes] exp(U - max); then z
-  double* A = nullptr;     // [T][Y][lanes] forward, not normalised
-  double* b = nullptr;     // [T][Y][lanes] backward
+  double* S = nullptr;     // [T][Y][lanes] exp(U - max)
+  double* A = nullptr;     // [T][states][lanes] forward, not normalised
+  double* b = nullptr;     // [T][states][lanes] backward
+  double* z = nullptr;     // [T][states][lanes]; with order 1 the table S
   double* inv = nullptr;   // [T][lanes] 1 / scale
   double* rows = nullptr;  // [lanes][row_block][YP] node scores or marginals of a few positions
   int64_t row_block = 0;
   double* row = nullptr;                       // [2][Y][lanes]
-  double *sums = nullptr, *squares = nullptr;  // [n_ngrams] or [Y][YP] products summed over the chunk
+  double *sums = nullptr, *squares = nullptr;  // products summed over the chunk (LaneSums)
   // For derivatives along a direction, else null.
-  double *q = nullptr, *dA = nullptr, *z = nullptr, *dz = nullptr;  // [T][Y][lanes]
+  double* z_apart = nullptr;            // z when S must stay; with order k the table z
+  double* q = nullptr;                  // [T][Y][lanes]
+  double *dA = nullptr, *dz = nullptr;  // [T][states][lanes]
 };
+
+// Numbers in the cache block of a group of sequences, the longest of T positions: A, b, S.
+static inline int64_t lane_block(int64_t T, int64_t Y, int64_t n_states, int64_t lanes) {
+  return T * (2 * n_states + Y) * lanes;
+}
+
 // Temporaries of one worker, for sequences of up to max_T positions. For order k, read [YP] as YP Y^(k-1) entries for
 // alpha, beta, z and back; the last label is padded.
 struct Scratch {
@@ -140,8 +158,9 @@ struct Tangent {
   const double* ER = nullptr;      // E * transitions of the direction, like Prepared::E
   const double* ERT = nullptr;     // the same exchanged, like Prepared::ET
   bool propagate = false;          // propagate derivatives in the log domain, without the cache
-  // The same for sparse pairs, in the order of `before` and of `after`.
-  const double *before_ER = nullptr, *after_ER = nullptr;
+  // The same for sparse pairs, in the order of `before` and of `after`. With order k the excess over base_ER [Y^k], the
+  // product for n-grams that are not listed.
+  const double *before_ER = nullptr, *after_ER = nullptr, *base_ER = nullptr;
 };
 
 }  // namespace crfit

@@ -120,13 +120,13 @@ void solve_online_group(const OnlineGroupJob& job) {
   lanes.take(ids, job.n_slots);
   lanes.forward(true);
   // residual[t, :] = c ([y = gold] - p(t, :))
-  lanes.backward(s.S, -1.0 * lanes.weights(), [&](int64_t t, int here, double* p) {
+  lanes.backward(s.z, false, -1.0 * lanes.weights(), [&](int64_t t, int here, double* p) {
     for (int l = 0; l < here; ++l) p[data.labels[lanes.begin[l] + t] * G + l] += lanes.c[l];
     lanes.rows_out(p, here, [&](int l) { return job.slots[lanes.slot[l]]->residual + t * pre.YP; });
   });
   for (int64_t k = 0; k < pre.n_ngrams; ++k) s.sums[k] = 0.0;
-  lanes.weigh(s.S);
-  lanes.add_pairs(s.A, s.S, s.sums);
+  lanes.weigh(s.z);
+  lanes.add_pairs(s.A, s.z, s.sums);
   double* pairs = job.slots[0]->pairs;
   for (int64_t k = 0; k < pre.n_ngrams; ++k) pairs[k] = -pre.ngram_E[k] * s.sums[k];
   for (int l = 0; l < lanes.n; ++l) {

@@ -37,7 +37,9 @@ OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
     E_ = zero_buffer(shape.ngram_size);
     ET_ = zero_buffer(shape.ngram_size);
   } else {
-    tables_ = std::make_unique<NgramTables>(layout, PairOptions{PairOptions::kOneSequence, false});
+    // With order 2 and more only lanes read listed n-grams.
+    const PairOptions pairs = layout.order == 1 ? PairOptions{PairOptions::kOneSequence, false} : PairOptions{};
+    tables_ = std::make_unique<NgramTables>(layout, pairs);
   }
   const int64_t Y = layout.n_labels;
   for (int m = 1; m <= layout.order; ++m) {

@@ -97,7 +97,7 @@ def test_underflow_that_builds_up_over_several_positions(order):
 
 
 def test_histories_that_do_not_fit_are_computed_again_at_each_product(monkeypatch):
-    data, layout, w = problem(5, lengths=[4, 9, 6], order=2)
+    data, layout, w = problem(5, lengths=[4, 9, 6] * 8, order=2)  # several groups, cached as a whole
     objective = make_objective(data, layout)
     objective.keep_curvature(Curvature())
     objective.value_and_grad(w)

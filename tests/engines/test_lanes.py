@@ -86,9 +86,9 @@ def test_any_lengths_and_pairs(n_labels, seed, lengths, scale):
 
 
 @pytest.mark.parametrize("transitions", ["all", "observed"])
-@pytest.mark.parametrize("n_labels", [5, 30, 300])
-def test_bytes_do_not_depend_on_threads(n_labels, transitions):
-    data, layout, w = few(n_labels, transitions=transitions)
+@pytest.mark.parametrize(("n_labels", "order"), [(5, 1), (30, 1), (300, 1), (6, 2), (3, 3)])
+def test_bytes_do_not_depend_on_threads(n_labels, order, transitions):
+    data, layout, w = few(n_labels, order=order, transitions=transitions)
     v = np.random.default_rng(1).normal(size=len(w))
     found = []
     for n_threads in (1, 2, 3):
@@ -112,8 +112,9 @@ def test_results_of_a_sequence_do_not_depend_on_its_neighbours():
         assert alone.viterbi()[1][0] == pytest.approx(scores[i], rel=1e-13)
 
 
-def test_a_cache_for_some_groups_gives_the_same_products():
-    data, layout, w = few(22, lengths=LENGTHS * 3)
+@pytest.mark.parametrize(("n_labels", "order"), [(22, 1), (6, 2)])
+def test_a_cache_for_some_groups_gives_the_same_products(n_labels, order):
+    data, layout, w = few(n_labels, order=order, lengths=LENGTHS * 3)
     v = np.random.default_rng(1).normal(size=len(w))
     objective = make_objective(data, layout, l2=0.3)
     objective.keep_curvature(Curvature(cache="all"))
@@ -167,8 +168,9 @@ def test_sequences_without_weight_add_nothing():
 
 
 @pytest.mark.parametrize("transitions", ["all", "observed"])
-def test_a_cache_in_single_precision_takes_half_the_memory(transitions):
-    data, layout, w = few(22, transitions=transitions)
+@pytest.mark.parametrize(("n_labels", "order"), [(22, 1), (6, 2)])
+def test_a_cache_in_single_precision_takes_half_the_memory(n_labels, order, transitions):
+    data, layout, w = few(n_labels, order=order, transitions=transitions)
     v = np.random.default_rng(1).normal(size=len(w))
     objective = make_objective(data, layout, l2=0.3)
     found = {}
@@ -182,8 +184,9 @@ def test_a_cache_in_single_precision_takes_half_the_memory(transitions):
     assert 1e-12 < error < 1e-5
 
 
-def test_tables_that_single_precision_cannot_hold_are_computed_again():
-    data, layout, w = few(6, scale=40.0, transitions="all")
+@pytest.mark.parametrize("order", [1, 2])
+def test_tables_that_single_precision_cannot_hold_are_computed_again(order):
+    data, layout, w = few(6, order=order, scale=40.0, transitions="all")
     v = np.random.default_rng(1).normal(size=len(w))
     objective = make_objective(data, layout, l2=0.3)
     objective.value_and_grad(w)
@@ -195,8 +198,96 @@ def test_tables_that_single_precision_cannot_hold_are_computed_again():
     np.testing.assert_allclose(rounded, exact, rtol=0, atol=1e-5 * np.abs(exact).max())
 
 
-def test_a_sequence_has_the_same_bytes_in_any_company():
-    data, layout, w = few(22, lengths=(300, 250, 9, 40, 200, 3, 120, 5, 80, 60), scale=2.0)
+@pytest.mark.parametrize(("n_labels", "order"), [(22, 1), (6, 2)])
+def test_a_sequence_has_the_same_bytes_in_any_company(n_labels, order):
+    lengths = (300, 250, 9, 40, 200, 3, 120, 5, 80, 60)
+    data, layout, w = few(n_labels, order=order, lengths=lengths, scale=2.0)
     together = make_inference(data, layout, w).log_normalizer()
     alone = [make_inference(data.subset([i]), layout, w).log_normalizer()[0] for i in range(data.n_sequences)]
     np.testing.assert_array_equal(together, alone)
+
+
+# Label histories: dense tables of n-grams, and lists of those that have a weight of their own.
+@pytest.mark.parametrize("transitions", ["all", "observed"])
+@pytest.mark.parametrize("boundary", [False, True])
+@pytest.mark.parametrize(
+    ("order", "n_labels"), [(2, 1), (2, 2), (2, 5), (2, 9), (2, 13), (3, 2), (3, 4), (4, 3)]
+)
+def test_histories_agree_with_the_reference(order, n_labels, transitions, boundary):
+    lengths = LENGTHS if n_labels < 9 else LENGTHS[:11]
+    agree(
+        *few(
+            n_labels, lengths=lengths, order=order, transitions=transitions, boundary=boundary, seed=n_labels
+        )
+    )
+
+
+@pytest.mark.parametrize("transitions", ["all", "observed"])
+def test_histories_at_every_cpu_level(cpu_level, transitions):
+    agree(*few(6, order=2, transitions=transitions, seed=1))
+
+
+@pytest.mark.parametrize("scale", [10.0, 100.0, 1e4])
+@pytest.mark.parametrize("transitions", ["all", "observed"])
+def test_large_weights_with_histories(transitions, scale):
+    data, layout, w = few(5, lengths=LENGTHS[:12], order=2, transitions=transitions, scale=scale, seed=3)
+    agree(data, layout, w, tolerance=max(1e-9, 1e-13 * scale))
+
+
+@pytest.mark.parametrize("penalty", [5.0, 12.0, 20.0, 40.0, 300.0])
+def test_digits_that_listed_ngrams_would_lose_are_not_lost(penalty):
+    # Nearly all mass of a history is in one n-gram that is listed with a very negative score.
+    data, layout, w = few(6, lengths=[6] * 20, order=2)
+    w[:] = 0.0
+    first, second, third = (int(layout.transition_codes[1][0]) // 6**k % 6 for k in (2, 1, 0))
+    w[layout.transition_slice(2).start] = -penalty
+    for a in range(layout.n_attributes):
+        for i in range(layout.state_ptr[a], layout.state_ptr[a + 1]):
+            if layout.state_labels[i] in (first, second):
+                w[i] = 0.4 * penalty
+            if layout.state_labels[i] == third:
+                w[i] = 0.5 * penalty
+    agree(data, layout, w, tolerance=1e-9, ties=True)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    order=st.integers(2, 3),
+    n_labels=st.integers(2, 5),
+    seed=st.integers(0, 2**31),
+    lengths=st.lists(st.integers(1, 7), min_size=1, max_size=20),
+    transitions=st.sampled_from(["all", "observed"]),
+    scale=st.sampled_from([0.1, 1.0, 5.0, 30.0]),
+)
+def test_any_lengths_and_histories(order, n_labels, seed, lengths, transitions, scale):
+    data, layout, w = few(
+        n_labels, lengths=lengths, order=order, seed=seed, transitions=transitions, scale=scale
+    )
+    assume(layout.n_weights > 0)
+    agree(data, layout, w, tolerance=1e-9, ties=True)
+
+
+@pytest.mark.parametrize("transitions", ["all", "observed"])
+def test_ties_of_histories_go_to_the_lower_label_from_the_end(transitions):
+    data = random_dataset(0, LENGTHS, n_labels=5, n_attributes=6)
+    layout = make_layout(data, weights="observed", transitions=transitions, order=2)
+    w = np.random.default_rng(0).integers(-1, 2, size=layout.n_weights).astype(float)
+    ours, truth = (make_inference(data, layout, w, device=d).viterbi() for d in ("cpu", "reference"))
+    np.testing.assert_array_equal(ours[0], truth[0])
+    np.testing.assert_array_equal(ours[1], truth[1])
+
+
+@pytest.mark.parametrize("transitions", ["all", "observed"])
+def test_n_best_paths_with_histories(transitions):
+    data, layout, w = few(4, lengths=(1, 3, 4, 2, 5, 3), order=2, transitions=transitions)
+    ours, truth = (make_inference(data, layout, w, device=d).nbest(7) for d in ("cpu", "reference"))
+    for paths, expected in zip(ours, truth, strict=True):
+        assert [list(labels) for labels, _ in paths] == [list(labels) for labels, _ in expected]
+        np.testing.assert_allclose([p for _, p in paths], [p for _, p in expected], rtol=0, atol=1e-10)
+
+
+def test_no_ngram_has_a_weight_of_its_own():
+    data, layout, w = few(4, lengths=[2, 1, 2, 2], order=2)  # too short for n-grams of three labels
+    assert len(layout.transition_codes[1]) == 0
+    longer = random_dataset(3, LENGTHS, n_labels=4, n_attributes=len(data.attribute_alphabet))
+    agree(longer, layout, w)
