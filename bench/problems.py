@@ -45,6 +45,7 @@ class Problem:
     l1: float = 0.0
     weights: WeightsOption = "all"
     transitions: TransitionsOption = "all"
+    order: int = 1
     binary: bool = False
     one_vector: bool = False
 
@@ -119,6 +120,7 @@ class Loaded:
             options["layout"] = classifier_layout(self.train)
         else:
             options |= {"weights": problem.weights, "transitions": problem.chosen_transitions}
+            options["order"] = problem.order
         return make_objective(self.train, l2=problem.l2, l1=problem.l1, n_threads=n_threads, **options)
 
     def with_l2(self, l2: float) -> Loaded:

@@ -65,6 +65,8 @@ CORPORA = {
     "brown-full-few-pairs": (2_000, 500),
     "lasla-few-pairs": (600, 100),
 }
+#: Two labels before each: only gradients, CRFsuite has no such models.
+HISTORIES = ("conll2000-order-2", "conll2000-order-2-few")
 #: On these also crfit is timed on the sample alone: the older version takes minutes for a gradient on all.
 SAMPLED = ("lasla-few-pairs",)
 #: Trained for a few iterations on all its data, for time and memory.
@@ -81,7 +83,7 @@ from bench.problems import Problem
 import crfit
 asked = json.loads(sys.argv[1])
 loaded = Problem("asked", **asked["problem"]).load(pathlib.Path(asked["data"]))
-objective = loaded.objective(asked["threads"])
+objective = crfit.make_objective(loaded.train, l2=1.0, n_threads=asked["threads"], **asked["features"])
 w = np.random.default_rng(0).normal(size=objective.n_weights) * 0.1
 out = np.empty_like(w)
 objective.value_and_grad(w, out=out)
@@ -102,6 +104,8 @@ def tasks(quick: bool) -> list[Task]:
         made.append(
             Task(name, name, {"sample": few if quick else sample, "quick": quick}, 1800.0, needs=RIVAL)
         )
+    sizes = {"sample": 1000 if quick else None, "quick": quick}
+    made += [Task(name, name, sizes, 1800.0) for name in HISTORIES]
     if not quick:
         made.append(Task("whole", WHOLE, {"what": "whole"}, 1800.0))
     return made
@@ -175,6 +179,8 @@ def _corpus(task: Task, setting: Setting) -> Iterator[Row]:
     if task.settings["quick"] or task.problem in SAMPLED:
         problem = replace(problem, n_train=sample)
     yield from _gradients(problem, setting)
+    if task.problem in HISTORIES:
+        return
     loaded = problem.load(setting.data)
     if sample is not None:
         loaded = replace(loaded, train=loaded.train.subset(_with_all_labels(loaded.train, sample)))
@@ -195,10 +201,9 @@ def _with_all_labels(data: crfit.Dataset, n: int) -> list[int]:
 
 def _gradients(problem: problems.Problem, setting: Setting) -> Iterator[Row]:
     """Gradients of this version and of an older one in turn, each in its own process."""
-    own = {
-        name: getattr(problem, name) for name in ("corpus", "variant", "n_train", "weights", "transitions")
-    }
-    asked = json.dumps({"problem": own, "data": str(setting.data), "threads": THREADS})
+    own = {name: getattr(problem, name) for name in ("corpus", "variant", "n_train")}
+    features = {name: getattr(problem, name) for name in ("weights", "transitions", "order")}
+    asked = json.dumps({"problem": own, "features": features, "data": str(setting.data), "threads": THREADS})
     loaded = problem.load(setting.data)
     facts = {"n_tokens": loaded.train.n_tokens, "n_labels": loaded.train.n_labels}
     facts["n_pairs"] = loaded.objective(1).layout.n_transition_weights
@@ -279,6 +284,8 @@ def _times(results: Results, name: str) -> Row:
     """Nanoseconds per token of each tool on a corpus, and ratios."""
     problem = problems.problem(name)
     pairs = ", all pairs" if problem.transitions == "all" else ""
+    if problem.order > 1:
+        pairs = f", order {problem.order}" + pairs.replace("pairs", "n-grams")
     found: Row = {"title": CORPORA_TITLES[problem.corpus].title + pairs}
     for row in results.where(task=name, measured=GRADIENT):
         found.setdefault(row["tool"], []).append(1e9 * row["seconds"] / row["n_tokens"])
@@ -316,7 +323,8 @@ def tables(results: Results) -> dict[str, str]:
         )
         rows.append(line)
     headings = ["grows", "gradient", "product", "best path", "memory", "sizes", "memory at the largest"]
-    corpora = [_times(results, name) for name in CORPORA if results.where(task=name, measured=GRADIENT)]
+    asked = [*CORPORA, *HISTORIES]
+    corpora = [_times(results, name) for name in asked if results.where(task=name, measured=GRADIENT)]
     columns: list[Column[Any]] = [
         Column("ns per token, two threads", lambda row: row["title"]),
         Column("labels", lambda row: row.get("n_labels"), ",d"),

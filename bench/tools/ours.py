@@ -55,6 +55,8 @@ class CrfitRace(_Crfit):
         options: dict[str, Any] = {"l2": problem.l2, "l1": problem.l1, "weights": problem.weights}
         if problem.chosen_transitions != "all":
             options["transitions"] = problem.chosen_transitions
+        if problem.order > 1:
+            options["order"] = problem.order
         stop = crfit.Stop(
             rel_change=1e-6 if limits.objective is None else None,
             objective=limits.objective,

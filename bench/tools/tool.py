@@ -81,6 +81,8 @@ class Tool:
             return "it is a classifier, and has no transitions between labels"
         if problem.weights != "all" and not self.OBSERVED:
             return "it has weights for all pairs of attribute and label, and no way to leave some out"
+        if problem.order > 1:
+            return "its transitions depend on one label before"
         if penalty not in self.PENALTIES or (problem.l1 > 0 and variant in self.WITHOUT_L1):
             told = {"none": "training without a penalty", "both": "L1 and L2 penalty at once"}
             return f"it has no {told.get(penalty, 'L1 penalty')}"

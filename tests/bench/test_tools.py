@@ -228,6 +228,7 @@ def test_refusals(chain: Loaded) -> None:
     for tool in (liblinear, glum):
         assert "more than two labels" in (tool.refuses(FOUR.problem) or "")
     assert python_crfsuite.refuses(observed) is None
+    assert "one label before" in (python_crfsuite.refuses(replace(observed, order=2)) or "")
 
 
 def test_another_function_is_found_out() -> None:
