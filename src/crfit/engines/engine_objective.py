@@ -344,12 +344,10 @@ class EngineObjective(Objective, ABC):
         """Create the dual of the objective."""
         self._require("dual")
         if self.l2 == 0.0:
-            raise OptionError("l2", self.l2, "the dual needs l2 > 0: set it, or use lbfgs")
+            raise OptionError("l2", self.l2, "the dual needs l2 > 0: set it, or use newton_cg or lbfgs")
         if self.layout.n_free:
             remedy = "the dual needs a penalty on every weight: penalise or drop the intercept, or use lbfgs"
             raise OptionError("n_free", self.layout.n_free, remedy)
-        if self.l1 > 0.0:
-            raise OptionError("l1", self.l1, "the dual does not support l1: set l1=0, or use lbfgs")
         if start is None:
             lengths, weights = self.dataset.lengths, self.dataset.sequence_weights
             n_positions = float(lengths.sum() if weights is None else lengths @ weights)

@@ -283,7 +283,7 @@ class Objective(Protocol):
         Raises
         ------
         OptionError
-            l2 is 0, l1 is not 0, or some weights are unpenalised.
+            l2 is 0, or some weights are unpenalised.
         """
 
     def l1_term(self, w: Vector) -> float:

@@ -30,19 +30,20 @@ class CpuDual:
         self._native = native
 
     def weights(self, out: Vector) -> Vector:
-        """Fill `out` with w(a), exactly."""
+        """Fill `out` with u(a), exactly."""
         self._native.weights(self._objective.l2, out)
         return out
 
-    def value(self, w: Vector) -> float:
-        """D(a), given ``w = w(a)``."""
-        return self._native.entropy - 0.5 * self._objective.l2 * vectors.dot(w, w)
+    def value(self, u: Vector) -> float:
+        """D(a), given ``u = u(a)``."""
+        l1, l2 = self._objective.l1, self._objective.l2
+        return self._native.entropy - 0.5 * l2 * vectors.squared_soft_threshold(u, l1 / l2)
 
-    def epoch(self, w: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
-        """Try a step on each sequence of `order`. Sets: `w`."""
+    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
+        """Try a step on each sequence of `order`. Sets: `u`."""
         before = Phases(*self._native.phase_seconds())
-        l2 = self._objective.l2
-        done = Epoch(*self._native.epoch(w, order, l2, rule.grow, rule.shrink, rule.max_trials))
+        l1, l2 = self._objective.l1, self._objective.l2
+        done = Epoch(*self._native.epoch(u, order, l1, l2, rule.grow, rule.shrink, rule.max_trials))
         self._objective.phases += Phases(*self._native.phase_seconds()) - before
         self._objective.counts.sequences += done.trials
         return done
