@@ -36,15 +36,18 @@ struct PyDual {
 };
 
 std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> u, Vector<int64_t> order, double l1,
-                                           double l2, double grow, double shrink, int max_trials) {
+                                           double l2, double grow, double shrink, int max_trials, int shards,
+                                           double sigma) {
   self.check(u, l2);
   require(l1 >= 0.0, "l1 must be 0 or above");
   require(max_trials >= 1, "max_trials must be at least 1");
+  require(shards >= 1, "shards must be at least 1");
+  require(sigma >= 1.0, "sigma must be at least 1");
   check_sequences(order, self.dual.n_sequences());
   nb::gil_scoped_release release;
   const crfit::EtaRule rule{grow, shrink, max_trials};
   const int64_t n = static_cast<int64_t>(order.size());
-  const crfit::Dual::Epoch done = self.dual.epoch(order.data(), n, l1, l2, rule, u.data());
+  const crfit::DualEpoch done = self.dual.epoch(order.data(), n, l1, l2, rule, shards, sigma, u.data());
   return {done.trials, done.accepted, done.gain};
 }
 
@@ -77,7 +80,8 @@ void bind_dual(nb::module_& m) {
           },
           "l2"_a, "out"_a.noconvert())
       .def("epoch", &epoch, "u"_a.noconvert(), "order"_a.noconvert(), "l1"_a, "l2"_a, "grow"_a, "shrink"_a,
-           "max_trials"_a, "Return the numbers of trial steps and accepted steps, and the increase of the dual.")
+           "max_trials"_a, "shards"_a = 1, "sigma"_a = 1.0,
+           "Return the numbers of trial steps and accepted steps, and the increase of the dual.")
       .def_prop_ro("entropy", [](const PyDual& self) { return self.dual.entropy(); })
       .def_prop_ro(
           "nodes",

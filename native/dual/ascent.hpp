@@ -30,88 +30,59 @@
 // marginals, or 2 (T YP + n) with n listed pairs. Marginals are stored because the step needs E_old, which would
 // otherwise cost a second forward-backward.
 //
-// Steps are sequential: each uses the weights after the previous one. Threads are used only for preparation.
+// Steps are sequential: each uses the weights after the previous one. To use several cores, an epoch can be split into
+// K shards of the sequences. Each makes its steps from a copy of u with l1 / sigma and l2 / sigma for the penalties,
+// and
+//
+//   u <- u + (1/sigma) sum_k (u_k - u)
+//
+// With sigma = K, D rises at least by the sum of the shards' gains, since the penalty's conjugate is convex and u + the
+// sum of the changes is the mean of u + K times each (CoCoA+ with added changes). A smaller sigma takes longer steps,
+// which may lower D. The result depends on the number of shards, not on that of threads.
+//
+// Ma, Smith, Jaggi, Jordan, Richtarik, Takac (2015). Adding vs. averaging in distributed primal-dual optimization.
+// ICML.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "base/phases.hpp"
-#include "dual/kernels.hpp"
-#include "dual/merged_index.hpp"
-#include "lattice/prepared.hpp"
+#include "dual/steps.hpp"
 
 namespace crfit {
 
-// How the step size eta_n of a sequence changes: times grow after a step, up to 1, where the chain equals the model;
-// times shrink after a trial that lowers D. After max_trials of these the sequence is skipped.
-struct EtaRule {
-  double grow = 1.05, shrink = 0.5;
-  int max_trials = 5;
-};
-
 class Dual {
  public:
-  // log_domain: never use the scaled domain. Threads are used only for preparation; steps are sequential.
+  // log_domain: never use the scaled domain.
   Dual(const DataView& data, const LayoutView& layout, bool log_domain, int n_threads);
-
-  struct Epoch {
-    int64_t trials = 0;    // number of trial steps
-    int64_t accepted = 0;  // number of accepted steps
-    double gain = 0.0;     // sum of dD
-  };
 
   void start(double gold, double eta);  // node potential `gold` for the given labels, 0 for all others
   void solve();                         // marginals and entropies of all chains, from their potentials
   void weights(double l2, double* u);   // u(a)
-  Epoch epoch(const int64_t* order, int64_t n, double l1, double l2, const EtaRule& rule, double* u);
+  DualEpoch epoch(const int64_t* order, int64_t n, double l1, double l2, const EtaRule& rule, int shards, double sigma,
+                  double* u);
   double entropy() const;  // sum_n c_n Entropy(a_n)
 
-  int64_t n_positions() const { return data_.n_positions; }
-  int64_t n_sequences() const { return data_.n_sequences; }
-  int64_t n_tables() const { return tables_.back(); }
-  int padded() const { return YP_; }
-  double* nodes() { return nodes_.data(); }  // [n_positions][YP] potentials
-  double* pairs() { return pairs_.data(); }  // [n_tables][table_size] potentials
-  int64_t table_size() const { return table_; }
-  bool lists_pairs() const { return listed_; }
-  double* eta() { return eta_.data(); }  // [n_sequences]
+  int64_t n_positions() const { return chains_.data.n_positions; }
+  int64_t n_sequences() const { return chains_.data.n_sequences; }
+  int64_t n_tables() const { return chains_.tables.back(); }
+  int padded() const { return chains_.YP; }
+  double* nodes() { return chains_.nodes.data(); }  // [n_positions][YP] potentials
+  double* pairs() { return chains_.pairs.data(); }  // [n_tables][table_size] potentials
+  int64_t table_size() const { return chains_.table; }
+  bool lists_pairs() const { return chains_.listed; }
+  double* eta() { return chains_.eta.data(); }  // [n_sequences]
   const PhaseSeconds& seconds() const { return seconds_; }
 
  private:
-  void begin(int64_t sequence);
-  void prefetch(int64_t sequence, const double* u) const;
-  void score(double* u);
-  void mix(double eta);
-  void solve_trial();
-  double change_features(const double* old_nodes, const double* old_pairs);
-  double rest_of_change(double factor, const double* u);
-  void update(double factor, double* u);
-  double weight_of(int64_t sequence) const { return data_.weights == nullptr ? 1.0 : data_.weights[sequence]; }
-  template <class F>
-  void each_transition(F f) const;
-  template <class F>
-  void each_edge_sum(F f);
+  DualSteps& worker(std::size_t k);
 
-  DataView data_;
-  LayoutView layout_;
-  bool has_edges_;
-  bool listed_;  // pair tables have an entry for each weight, in their order
-  NgramBlock pair_block_;
-  LayoutView pair_layout_;  // only label pairs, for chain_
+  DualChains chains_;
+  bool log_domain_;
   int n_threads_;
-  int YP_;
-  int64_t table_;                           // doubles of a pair table: [Y][YP], or of the listed pairs
-  bool all_transitions_;                    // every label pair has a weight: rows of weights are rows of pair tables
-  std::vector<int64_t> tables_;             // [n_sequences + 1] pair tables of a sequence
-  std::vector<int64_t> transition_places_;  // in a pair table, of the label pairs that have a weight
-  MergedIndex attributes_, edges_;
-  Buffer<double> nodes_, pairs_, p_, p_pairs_, entropy_, eta_;
-  Buffer<double> psi_, psi_pairs_, trial_, trial_pairs_, q_, q_pairs_, change_, change_pairs_, sums_, pair_weights_;
-  PreparedWeights chain_;
-  std::unique_ptr<WorkerScratch> scratch_;
-  DualJob job_;
+  std::vector<std::unique_ptr<DualSteps>> workers_;  // one for each shard
+  std::vector<Buffer<double>> copies_;               // of u, one for each shard
   PhaseSeconds seconds_;
 };
 

@@ -14,10 +14,19 @@ of size eta, with the log-potentials theta of its chain and the scores psi of th
 
 and is accepted only if D does not decrease by more than rounding.
 
+An epoch can be split into K shards of the sequences, which run at the same time [2]. Each makes its steps
+from a copy of u with ``l1 / sigma`` and ``l2 / sigma`` for the penalties, and
+
+    u <- u + (1/sigma) sum_k (u_k - u)
+
+With ``sigma = K`` D cannot fall; with a smaller one the steps are longer, and it may.
+
 References
 ----------
 [1] M. Collins, A. Globerson, T. Koo, X. Carreras, P. Bartlett (2008). Exponentiated gradient algorithms for
     conditional random fields and max-margin Markov networks. JMLR 9, 1775-1822.
+[2] C. Ma, V. Smith, M. Jaggi, M. Jordan, P. Richtarik, M. Takac (2015). Adding vs. averaging in distributed
+    primal-dual optimization. ICML, 1973-1982.
 """
 
 from collections.abc import Mapping
@@ -40,12 +49,33 @@ class EtaRule:
     max_trials: int  # afterwards the sequence is skipped until the next epoch
 
 
+@dataclass
+class Shards:
+    """How an epoch is split: into `n` parts, with steps shortened by `sigma`, from 1 to `n`."""
+
+    n: int
+    sigma: float
+
+    @classmethod
+    def of(cls, n: int) -> "Shards":
+        """Long steps at first: half way between the shortest and the longest."""
+        return cls(n, 0.5 * (n + 1))
+
+    def note(self, gain: float) -> None:
+        """Take the shortest steps, which cannot lower the dual, once longer ones did."""
+        if not gain >= 0.0:
+            self.sigma = float(self.n)
+
+
 class Epoch(NamedTuple):
     """Outcome of one pass over the sequences."""
 
     trials: int  # number of trial steps
     accepted: int  # number of sequences whose step was accepted
     gain: float  # increase of the dual
+
+
+ONE_SHARD = Shards(1, 1.0)
 
 
 class Dual(Protocol):
@@ -57,8 +87,11 @@ class Dual(Protocol):
     def value(self, u: Vector) -> float:
         """D(a), given ``u = u(a)``."""
 
-    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
-        """Try a step on each sequence of `order`. Sets: `u`, which must be u(a) before and is u(a) after."""
+    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule, shards: Shards = ONE_SHARD) -> Epoch:
+        """Try a step on each sequence of `order`. Sets: `u`, which must be u(a) before and is u(a) after.
+
+        Several shards are equal parts of `order`; the gain is then the sum of theirs, not that of the dual.
+        """
 
     def mean_eta(self) -> float:
         """Mean step size over the sequences."""

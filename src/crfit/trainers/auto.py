@@ -22,6 +22,10 @@ NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
 TABLE_SHARE = 0.5
 
 
+#: Most shards of the warm-up of newton_cg, and the fewest sequences of each.
+MOST_SHARDS, SHARD_SEQUENCES = 16, 500
+
+
 class Rule(NamedTuple):
     """When to take a trainer."""
 
@@ -41,6 +45,12 @@ def table_limit() -> int | None:
 def _tables_are_too_large(objective: Objective) -> bool:
     limit = table_limit()
     return limit is not None and getattr(objective, "table_bytes", 0) > limit
+
+
+def shards_for(objective: Objective) -> int:
+    """Shards of the warm-up: a power of two, at most one for each thread."""
+    most = min(getattr(objective, "n_threads", 1), MOST_SHARDS, objective.n_sequences // SHARD_SEQUENCES)
+    return 1 << max(0, most.bit_length() - 1)
 
 
 RULES = (
@@ -69,14 +79,16 @@ RULES = (
         "caching all marginals would take more than half of the memory",
         _tables_are_too_large,
         "newton_cg, with a smaller cache",
-        lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB"),
+        lambda objective: NewtonCG(
+            cache=f"{(table_limit() or 0) >> 20}MiB", shards=shards_for(objective)
+        ),
         "it caches the marginals that fit into half of the memory and recomputes the rest",
     ),
     Rule(
         "otherwise",
         lambda objective: True,
         "newton_cg",
-        lambda objective: NewtonCG(),
+        lambda objective: NewtonCG(shards=shards_for(objective)),
         "with l1 = 0 and l2 > 0 it reaches the optimum in few passes over the data",
     ),
 )

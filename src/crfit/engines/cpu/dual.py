@@ -1,6 +1,6 @@
 """The dual in native code, order 1; the kernels in ``native/dual`` describe the steps.
 
-Steps run one after another on one thread. Potentials and marginals (16 bytes together) are stored per
+Steps run one after another, each shard on a thread of its own. Potentials and marginals (16 bytes together) are stored per
 position and label, and per sequence and label pair: those with a weight if they are few, else all of them
 (per position and label pair with edge attributes).
 """
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit import _native, vectors
-from crfit.engines.dual import Epoch, EtaRule, checked_arrays
+from crfit.engines.dual import ONE_SHARD, Epoch, EtaRule, Shards, checked_arrays
 from crfit.engines.profile import Phases
 from crfit.vectors import Vector
 
@@ -39,11 +39,12 @@ class CpuDual:
         l1, l2 = self._objective.l1, self._objective.l2
         return self._native.entropy - 0.5 * l2 * vectors.squared_soft_threshold(u, l1 / l2)
 
-    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
+    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule, shards: Shards = ONE_SHARD) -> Epoch:
         """Try a step on each sequence of `order`. Sets: `u`."""
         before = Phases(*self._native.phase_seconds())
         l1, l2 = self._objective.l1, self._objective.l2
-        done = Epoch(*self._native.epoch(u, order, l1, l2, rule.grow, rule.shrink, rule.max_trials))
+        eta = rule.grow, rule.shrink, rule.max_trials
+        done = Epoch(*self._native.epoch(u, order, l1, l2, *eta, shards.n, shards.sigma))
         self._objective.phases += Phases(*self._native.phase_seconds()) - before
         self._objective.counts.sequences += done.trials
         return done

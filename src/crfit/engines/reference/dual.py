@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.engines.dual import Epoch, EtaRule, checked_arrays
+from crfit.engines.dual import ONE_SHARD, Epoch, EtaRule, Shards, checked_arrays
 from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, WeightSums, meeting
 from crfit.vectors import Vector
 
@@ -59,8 +59,21 @@ class ReferenceDual:
         w = self._weights(u)
         return entropies - 0.5 * self._objective.l2 * float(w @ w)
 
-    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
+    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule, shards: Shards = ONE_SHARD) -> Epoch:
         """Try a step on each sequence of `order`. Sets: `u`."""
+        n, before, change = len(order), u.copy(), np.zeros_like(u)
+        count, total = max(1, min(shards.n, n)), Epoch(0, 0, 0.0)
+        sigma = 1.0 if count == 1 else shards.sigma
+        for k in range(count):
+            u[:] = before
+            done = self._steps(u, order[n * k // count : n * (k + 1) // count], rule, sigma)
+            change += u - before
+            total = Epoch(*(a + b for a, b in zip(total, done, strict=True)))
+        u[:] = before + change / sigma
+        return total
+
+    def _steps(self, u: Vector, order: NDArray[np.int64], rule: EtaRule, sigma: float) -> Epoch:
+        """Steps one after another, with the penalties divided by `sigma`. Sets: `u`."""
         trials = accepted = 0
         gain = 0.0
         for i in order.tolist():
@@ -69,9 +82,9 @@ class ReferenceDual:
             for _ in range(rule.max_trials):
                 trials += 1
                 old, new = self._chains[i], _Chain(self._chains[i].mixed(psi, self._eta[i]), self._order)
-                du = self._change(i, old.marginals, new.marginals)
+                du = sigma * self._change(i, old.marginals, new.marginals)
                 w_new = self._weights(u + du)
-                factor, l2 = self._objective.factor(i), self._objective.l2
+                factor, l2 = self._objective.factor(i), self._objective.l2 / sigma
                 rise = factor * (new.entropy - old.entropy) - 0.5 * l2 * float((w_new - w) @ (w_new + w))
                 if rise >= -ROUNDING * factor * (new.size + old.entropy):
                     u += du

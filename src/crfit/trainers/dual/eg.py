@@ -10,6 +10,9 @@ them. For n in random order, at most `max_trials` times [1]:
 The weights are w = u, with l1 > 0 the soft threshold ``w = sign(u) max(|u| - l1/l2, 0)``: the conjugate of
 ``l1 |w|_1 + (l2/2) |w|^2`` is ``(l2/2) |w|^2`` at this w, and nothing else changes.
 
+With several `shards` the epoch runs on as many parts of the data at the same time. Their changes are added
+with a factor that is lowered when D falls, see `crfit.engines.dual`.
+
 One iteration is one epoch and ends with one evaluation of F, so ``gap = F(w) - D(a)`` is exact: F is at most
 this far above its minimum. D never falls; F may rise, at first by a lot.
 
@@ -29,11 +32,12 @@ References
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from crfit import vectors
-from crfit.engines.dual import Dual, Epoch, EtaRule
+from crfit.engines.dual import Dual, Epoch, EtaRule, Shards
 from crfit.engines.objective import Objective
 from crfit.errors import OptionError
 from crfit.trainers.options import option
@@ -71,12 +75,15 @@ class EG:
         help="log-odds of the given labels in the initial dual variables; None: log(positions / l2)",
         at_least=0,
     )
+    shards: int = option(
+        1, help="parts of the data that are worked on at the same time, one thread each", at_least=1
+    )
     seed: int = option(0, help="random seed", at_least=0)
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch."""
         dual = objective.dual(start=self.start, eta=self.eta)
-        rule = EtaRule(self.grow, self.shrink, self.max_trials)
+        rule, shards = EtaRule(self.grow, self.shrink, self.max_trials), Shards.of(self.shards)
         u = w if objective.l1 == 0.0 else objective.xp.empty_like(w)
         if state is None:
             if vectors.norms(w)[0] > 0.0:
@@ -85,27 +92,36 @@ class EG:
                 )
             epoch = 0
             dual.weights(u)
-            yield self._report(objective, dual, w, u, epoch)
+            yield self._report(objective, dual, w, u, epoch, shards)
         else:
             dual.import_state(state)
-            epoch = int(state["epoch"])
+            epoch, shards.sigma = int(state["epoch"]), float(state["sigma"])
             if u is not w:
                 u[:] = objective.xp.asarray(state["u"])
         while True:
             order = np.random.default_rng([self.seed, epoch]).permutation(objective.n_sequences)
-            done = dual.epoch(u, order.astype(np.int64), rule)
+            before = dual.value(u)
+            done = dual.epoch(u, order.astype(np.int64), rule, shards)
+            shards.note(dual.value(u) - before)
             epoch += 1
             if epoch % REFRESH == 0:
                 dual.weights(u)
-            step = self._report(objective, dual, w, u, epoch, done)
+            step = self._report(objective, dual, w, u, epoch, shards, done)
             yield step
             if step.stop is not None:
                 return
 
     def _report(
-        self, objective: Objective, dual: Dual, w: Vector, u: Vector, epoch: int, done: Epoch | None = None
+        self,
+        objective: Objective,
+        dual: Dual,
+        w: Vector,
+        u: Vector,
+        epoch: int,
+        shards: Shards,
+        done: Epoch | None = None,
     ) -> Step:
-        kept = {}
+        kept: dict[str, Any] = {"sigma": shards.sigma}
         if u is not w:
             vectors.soft_threshold(u, objective.l1 / objective.l2, w)
             kept["u"] = u

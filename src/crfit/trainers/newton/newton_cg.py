@@ -128,6 +128,13 @@ class NewtonCG:
         "memory, products exact to about 1e-6), or pair marginals as in the paper",
         may_change=True,
     )
+    shards: int = option(
+        1,
+        help="parts of the data that the warm-up by eg works on at the same time, one thread each; the "
+        "result depends on their number, not on that of threads; auto sets it to the number of threads, "
+        "rounded down to 1, 2, 4, 8 or 16, and less for few sequences",
+        at_least=1,
+    )
     seed: int = option(0, help="random seed of the warm-up", at_least=0)
 
     def __post_init__(self) -> None:
@@ -163,8 +170,9 @@ class NewtonCG:
         kind = self._kind_of_start(objective)
         if kind == "none":
             return False
-        start = dual_start if kind == "eg" else stochastic_start
-        return (yield from start(objective, w, self.seed, state))
+        if kind == "eg":
+            return (yield from dual_start(objective, w, self.seed, state, self.shards))
+        return (yield from stochastic_start(objective, w, self.seed, state))
 
     def _kind_of_start(self, objective: Objective) -> str:
         """The warm-up given, or for auto the best one that this objective allows."""

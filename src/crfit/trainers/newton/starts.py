@@ -9,7 +9,7 @@ increase of the dual in epoch e and D its value, the remaining gain is about
 
     left = gain_e rho / (1 - rho),    rho = gain_e / gain_{e-1}
 
-The warm-up ends when left <= 0.005 D, or after 30 epochs. Only in the latter case is F evaluated; the run
+The warm-up ends when left <= 0.005 D, or after 40 epochs. It can run on several shards of the data at once. Only in the latter case is F evaluated; the run
 falls back to zero weights if they are better. The dual variables take 16 bytes per position and label and per
 sequence and label pair.
 
@@ -33,7 +33,7 @@ from dataclasses import replace
 import numpy as np
 
 from crfit import vectors
-from crfit.engines.dual import Dual, EtaRule
+from crfit.engines.dual import Dual, EtaRule, Shards
 from crfit.engines.objective import Objective
 from crfit.errors import OptionError
 from crfit.trainers.dual.eg import EG
@@ -43,16 +43,16 @@ from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
 DUAL_ENOUGH = 5e-3
-DUAL_EPOCHS = 30
+DUAL_EPOCHS = 40
 #: Largest difference from the weights of the dual variables that counts as rounding, relative to the largest.
 STATE_TOLERANCE = 1e-8
 
 
 def dual_start(
-    objective: Objective, w: Vector, seed: int, state: State | None = None
+    objective: Objective, w: Vector, seed: int, state: State | None = None, n_shards: int = 1
 ) -> Generator[Step, None, bool]:
     """Yield a provisional step per epoch; return whether the warm-up helped."""
-    rule = EtaRule(EG.grow, EG.shrink, EG.max_trials)  # the defaults
+    rule, shards = EtaRule(EG.grow, EG.shrink, EG.max_trials), Shards.of(n_shards)  # the defaults
     dual = objective.dual(start=EG.start, eta=EG.eta)
     gains: list[float] = []
     value = 0.0
@@ -64,13 +64,17 @@ def dual_start(
         dual.import_state(state)
         _check_same_objective(dual, w, objective.xp.empty_like(w))
         gains, value = [float(gain) for gain in state["gains"]], float(state["value"])
+        shards.sigma = float(state["sigma"])
     while len(gains) < DUAL_EPOCHS and not (gains and _left(gains) <= DUAL_ENOUGH * value):
         order = np.random.default_rng([seed, len(gains)]).permutation(objective.n_sequences)
-        gains.append(dual.epoch(w, order.astype(np.int64), rule).gain)
+        before = dual.value(w)
+        dual.epoch(w, order.astype(np.int64), rule, shards)
         value = dual.value(w)
+        gains.append(value - before)
+        shards.note(gains[-1])
         yield Step(
             w,
-            state={"gains": list(gains), "value": value, **dual.export_state()},
+            state={"gains": list(gains), "value": value, "sigma": shards.sigma, **dual.export_state()},
             extra={"dual": value},
             provisional=True,
         )
