@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,13 @@ import pytest
 import crfit
 from convex import Logistic
 from crfit import LogLinear
+from crfit.engines import make_objective
+from crfit.trainers import NewtonCG
 from crfit.training.callbacks import Callback
-from crfit.training.interrupts import InterruptGuard, termination_as_interrupt
+from crfit.training.interrupts import InterruptGuard, hurry_when, must_hurry, termination_as_interrupt
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
+from oracle import random_problem
 
 SCRIPT = textwrap.dedent(
     """
@@ -205,3 +209,54 @@ def test_one_interrupt_ends_all_classes():
     rows, classes = np.eye(3), ["a", "b", "c"]
     with pytest.raises(KeyboardInterrupt):
         LogLinear(classes="one_vs_rest", n_threads=1, callbacks=[Interrupting()]).fit(rows, classes)
+
+
+class SlowProducts:
+    """An objective whose Hessian-vector products call back: `at` is the number of the product."""
+
+    def __init__(self, objective, during):
+        self.objective, self.during, self.products = objective, during, 0
+
+    def __getattr__(self, name):
+        return getattr(self.objective, name)
+
+    def hvp(self, v, out=None):
+        self.products += 1
+        self.during(self.products)
+        return self.objective.hvp(v, out=out)
+
+
+def objective():
+    data, layout, _ = random_problem()
+    return make_objective(data, layout, l2=0.01)
+
+
+def long_newton():
+    """Newton-CG that would need many products for its first step."""
+    return NewtonCG(start="none", preconditioner="none", xi=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
+@pytest.mark.parametrize("how", ["signal", "seconds"])
+def test_a_newton_step_is_cut_short(how):
+    def during(product):
+        if product == 4:
+            signal.raise_signal(signal.SIGINT) if how == "signal" else time.sleep(0.6)
+
+    problem = SlowProducts(objective(), during)
+    stop = Stop(max_iter=50, seconds=0.5 if how == "seconds" else None)
+    result = train(problem, long_newton(), stop=stop)
+    assert result.reason is (StopReason.INTERRUPTED if how == "signal" else StopReason.TIME)
+    assert problem.products == 4
+    assert result.iterations == 1
+    assert result.objective < objective().value(np.zeros(objective().n_weights))
+    whole = SlowProducts(objective(), lambda product: None)
+    train(whole, long_newton(), stop=Stop(max_iter=1))
+    assert whole.products > 8  # of a step that nobody cut
+
+
+def test_no_hurry_outside_of_a_run():
+    assert not must_hurry()
+    with hurry_when(lambda: True):
+        assert must_hurry()
+    assert not must_hurry()

@@ -79,9 +79,7 @@ RULES = (
         "caching all marginals would take more than half of the memory",
         _tables_are_too_large,
         "newton_cg, with a smaller cache",
-        lambda objective: NewtonCG(
-            cache=f"{(table_limit() or 0) >> 20}MiB", shards=shards_for(objective)
-        ),
+        lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB", shards=shards_for(objective)),
         "it caches the marginals that fit into half of the memory and recomputes the rest",
     ),
     Rule(

@@ -1,4 +1,6 @@
-"""Ctrl-C during training: once to stop after the current step with a valid model, twice to stop at once.
+"""Ctrl-C during training: once to stop soon with a valid model, twice to stop at once.
+
+A long step asks `must_hurry` from time to time, and ends early after Ctrl-C and when its time is up.
 
 A program can handle SIGTERM, which batch systems and containers send, in the same way
 (`termination_as_interrupt`). The library does not change it by itself.
@@ -9,10 +11,29 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
+
+_hurry: ContextVar[Callable[[], bool] | None] = ContextVar("hurry", default=None)
+
+
+def must_hurry() -> bool:
+    """Whether the run in this thread should end soon: a step that can be cut short should be."""
+    asked = _hurry.get()
+    return asked is not None and asked()
+
+
+@contextlib.contextmanager
+def hurry_when(asked: Callable[[], bool]) -> Iterator[None]:
+    """Context of a run whose steps should end soon once ``asked()`` is true."""
+    token = _hurry.set(asked)
+    try:
+        yield
+    finally:
+        _hurry.reset(token)
 
 
 class InterruptGuard:

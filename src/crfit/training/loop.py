@@ -20,7 +20,7 @@ from crfit.engines.objective import Objective
 from crfit.engines.profile import Phases, Profile, phases_of
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.trainers import Step, Trainer
-from crfit.training.interrupts import InterruptGuard
+from crfit.training.interrupts import InterruptGuard, hurry_when
 from crfit.training.records import Callback, Ending, KeptPoint, Result, Run, RunState, keep, objective_facts
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
@@ -129,7 +129,8 @@ def minimise(
             callback.on_start(run)
         loop = _Loop(run, trainer, start, None if state is None else state.state, begin)
         with InterruptGuard() as guard:
-            with vectors.use_threads(objective.n_threads):
+            hurry = hurry_when(lambda: guard.interrupted or loop.out_of_time())
+            with vectors.use_threads(objective.n_threads), hurry:
                 reason, message = loop.drive(callbacks, guard)
             result = loop.result(reason, message, keep_state)
             _end(callbacks, run, result)
@@ -228,6 +229,7 @@ class _Loop:
         self.begun = done = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
         self.iteration, self.passes = done.iteration, done.passes
         self.seconds, self.evaluations = done.seconds, done.evaluations
+        self.step_begin = begin
         self.phases = Phases()  # time of the objective inside the trainer
         self.scratch: Vector | None = None
         self.safe: KeptPoint | None = None
@@ -264,7 +266,7 @@ class _Loop:
         counts, n = self.run.objective.counts, self.run.objective.n_sequences
         calls, sequences = counts.values + counts.grads + counts.hvps, counts.sequences
         before = phases_of(self.run.objective)
-        begin = time.perf_counter()
+        self.step_begin = begin = time.perf_counter()
         try:
             return next(self.steps)
         finally:
@@ -272,6 +274,11 @@ class _Loop:
             self.phases += phases_of(self.run.objective) - before
             self.evaluations += counts.values + counts.grads + counts.hvps - calls
             self.passes += (counts.sequences - sequences) / n
+
+    def out_of_time(self) -> bool:
+        """Whether the limit of seconds is reached within a step."""
+        limit = self.run.stop.seconds
+        return limit is not None and self.seconds + time.perf_counter() - self.step_begin >= limit
 
     def _progress(self, step: Step) -> Progress:
         self.iteration += not step.initial

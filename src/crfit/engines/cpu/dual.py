@@ -1,8 +1,8 @@
 """The dual in native code, order 1; the kernels in ``native/dual`` describe the steps.
 
-Steps run one after another, each shard on a thread of its own. Potentials and marginals (16 bytes together) are stored per
-position and label, and per sequence and label pair: those with a weight if they are few, else all of them
-(per position and label pair with edge attributes).
+Steps run one after another, each shard on a thread of its own. Potentials and marginals (16 bytes together)
+are stored per position and label, and per sequence and label pair: those with a weight if they are few, else
+all of them (per position and label pair with edge attributes).
 """
 
 from __future__ import annotations

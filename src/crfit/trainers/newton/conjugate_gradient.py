@@ -45,6 +45,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from crfit import vectors
+from crfit.training.interrupts import must_hurry
 from crfit.vectors import NONE_FREE, Vector
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def minimise_model(
         if gain is None or run.boundary:
             break
         enough = run.n_products * gain <= share * run.fall if quadratic else run.zr <= target
-        if enough:
+        if enough or must_hurry():  # any iterate is a descent direction
             break
         if run.n_products % CHECK_EVERY == 0:
             if run.zr > STALLED * checked and run.n_products < max_products:

@@ -9,9 +9,9 @@ increase of the dual in epoch e and D its value, the remaining gain is about
 
     left = gain_e rho / (1 - rho),    rho = gain_e / gain_{e-1}
 
-The warm-up ends when left <= 0.005 D, or after 40 epochs. It can run on several shards of the data at once. Only in the latter case is F evaluated; the run
-falls back to zero weights if they are better. The dual variables take 16 bytes per position and label and per
-sequence and label pair.
+The warm-up ends when left <= 0.005 D, or after 40 epochs. Only in the latter case is F evaluated; the run
+falls back to zero weights if they are better. It can run on several shards of the data at once, which takes
+more epochs. The dual variables take 16 bytes per position and label and per sequence and label pair.
 
 `stochastic_start`, used if the dual variables do not fit into memory, runs epochs of
 `crfit.trainers.online.sgd` with
