@@ -268,7 +268,7 @@ class Objective(Protocol):
         """Memory of the dual's chains; None if there is no dual or it is much slower than gradients."""
         return None
 
-    def dual(self, *, start: float | None, eta: float) -> Dual:
+    def dual(self, *, start: float | None, eta: float, l2: float | None = None) -> Dual:
         """Create the dual of the objective (`crfit.engines.dual`).
 
         Parameters
@@ -279,6 +279,8 @@ class Objective(Protocol):
             value 1 then starts below about 1, however often it occurs.
         eta : float
             Initial step size of each sequence.
+        l2 : float or None
+            Another l2 penalty than that of the objective.
 
         Raises
         ------

@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 class CpuDual:
     """The chains in native memory; see `crfit.engines.dual.Dual`."""
 
-    def __init__(self, objective: CpuObjective, native: _native.Dual) -> None:
+    def __init__(self, objective: CpuObjective, native: _native.Dual, l2: float) -> None:
         self._objective = objective
         self._native = native
+        self._l1, self._l2 = objective.l1, l2
 
     def weights(self, out: Vector) -> Vector:
         """Fill `out` with u(a), exactly."""
-        self._native.weights(self._objective.l2, out)
+        self._native.weights(self._l2, out)
         return out
 
     def value(self, u: Vector) -> float:
         """D(a), given ``u = u(a)``."""
-        l1, l2 = self._objective.l1, self._objective.l2
-        return self._native.entropy - 0.5 * l2 * vectors.squared_soft_threshold(u, l1 / l2)
+        squared = vectors.squared_soft_threshold(u, self._l1 / self._l2)
+        return self._native.entropy - 0.5 * self._l2 * squared
 
     def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule, shards: Shards = ONE_SHARD) -> Epoch:
         """Try a step on each sequence of `order`. Sets: `u`."""
         before = Phases(*self._native.phase_seconds())
-        l1, l2 = self._objective.l1, self._objective.l2
         eta = rule.grow, rule.shrink, rule.max_trials
-        done = Epoch(*self._native.epoch(u, order, l1, l2, *eta, shards.n, shards.sigma))
+        done = Epoch(*self._native.epoch(u, order, self._l1, self._l2, *eta, shards.n, shards.sigma))
         self._objective.phases += Phases(*self._native.phase_seconds()) - before
         self._objective.counts.sequences += done.trials
         return done

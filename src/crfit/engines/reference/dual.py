@@ -36,8 +36,8 @@ class _Chain:
 class ReferenceDual:
     """The chains in NumPy arrays; see `crfit.engines.dual.Dual`."""
 
-    def __init__(self, objective: ReferenceObjective, start: float, eta: float) -> None:
-        self._objective = objective
+    def __init__(self, objective: ReferenceObjective, start: float, eta: float, l2: float) -> None:
+        self._objective, self._l2 = objective, l2
         self._order = objective.layout.order
         self._eta = np.full(objective.n_sequences, eta)
         self._chains = [_Chain(self._gold_tables(i, start), self._order) for i in range(len(self._eta))]
@@ -57,7 +57,7 @@ class ReferenceDual:
         """D(a), given ``u = u(a)``."""
         entropies = sum(self._objective.factor(i) * chain.entropy for i, chain in enumerate(self._chains))
         w = self._weights(u)
-        return entropies - 0.5 * self._objective.l2 * float(w @ w)
+        return entropies - 0.5 * self._l2 * float(w @ w)
 
     def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule, shards: Shards = ONE_SHARD) -> Epoch:
         """Try a step on each sequence of `order`. Sets: `u`."""
@@ -84,8 +84,9 @@ class ReferenceDual:
                 old, new = self._chains[i], _Chain(self._chains[i].mixed(psi, self._eta[i]), self._order)
                 du = sigma * self._change(i, old.marginals, new.marginals)
                 w_new = self._weights(u + du)
-                factor, l2 = self._objective.factor(i), self._objective.l2 / sigma
-                rise = factor * (new.entropy - old.entropy) - 0.5 * l2 * float((w_new - w) @ (w_new + w))
+                factor = self._objective.factor(i)
+                squares = float((w_new - w) @ (w_new + w))
+                rise = factor * (new.entropy - old.entropy) - 0.5 * self._l2 / sigma * squares
                 if rise >= -ROUNDING * factor * (new.size + old.entropy):
                     u += du
                     self._chains[i] = new
@@ -135,12 +136,12 @@ class ReferenceDual:
 
     def _weights(self, u: Vector) -> Vector:
         """w(a), given ``u = u(a)``."""
-        threshold = self._objective.l1 / self._objective.l2
+        threshold = self._objective.l1 / self._l2
         return np.sign(u) * np.maximum(np.abs(u) - threshold, 0.0)
 
     def _change(self, i: int, old: list[Table], new: list[Table]) -> Vector:
         """``(c_i/l2) (E_old Phi - E_new Phi)``, float64[n_weights]."""
         sums = WeightSums(self._objective.dataset, self._objective.layout)
         difference = [a - b for a, b in zip(old, new, strict=True)]
-        sums.add(i, difference, self._objective.factor(i) / self._objective.l2)
+        sums.add(i, difference, self._objective.factor(i) / self._l2)
         return sums.sums
