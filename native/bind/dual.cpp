@@ -29,20 +29,22 @@ struct PyDual {
         layout(nb::cast<Layout&>(layout_object).view),
         dual(labelled_view(data, layout), layout, log_domain, checked_threads(n_threads)) {}
 
-  void check(const OutVector<double>& w, double l2) const {
-    check_weights(w, layout);
+  void check(const OutVector<double>& u, double l2) const {
+    check_weights(u, layout);
     require(l2 > 0.0, "l2 must be above 0");
   }
 };
 
-std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> w, Vector<int64_t> order, double l2,
-                                           double grow, double shrink, int max_trials) {
-  self.check(w, l2);
+std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> u, Vector<int64_t> order, double l1,
+                                           double l2, double grow, double shrink, int max_trials) {
+  self.check(u, l2);
+  require(l1 >= 0.0, "l1 must be 0 or above");
   require(max_trials >= 1, "max_trials must be at least 1");
   check_sequences(order, self.dual.n_sequences());
   nb::gil_scoped_release release;
   const crfit::EtaRule rule{grow, shrink, max_trials};
-  const crfit::Dual::Epoch done = self.dual.epoch(order.data(), static_cast<int64_t>(order.size()), l2, rule, w.data());
+  const int64_t n = static_cast<int64_t>(order.size());
+  const crfit::Dual::Epoch done = self.dual.epoch(order.data(), n, l1, l2, rule, u.data());
   return {done.trials, done.accepted, done.gain};
 }
 
@@ -74,8 +76,8 @@ void bind_dual(nb::module_& m) {
             self.dual.weights(l2, out.data());
           },
           "l2"_a, "out"_a.noconvert())
-      .def("epoch", &epoch, "w"_a.noconvert(), "order"_a.noconvert(), "l2"_a, "grow"_a, "shrink"_a, "max_trials"_a,
-           "Return the numbers of trial steps and accepted steps, and the increase of the dual.")
+      .def("epoch", &epoch, "u"_a.noconvert(), "order"_a.noconvert(), "l1"_a, "l2"_a, "grow"_a, "shrink"_a,
+           "max_trials"_a, "Return the numbers of trial steps and accepted steps, and the increase of the dual.")
       .def_prop_ro("entropy", [](const PyDual& self) { return self.dual.entropy(); })
       .def_prop_ro(
           "nodes",

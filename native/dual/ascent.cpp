@@ -78,7 +78,7 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain, int 
   }
   //  nodes_, p_ [positions][YP]         theta and marginals of all chains
   //  pairs_, p_pairs_ [tables][table]   the same of label pairs
-  //  psi_, trial_, q_, change_          one sequence: scores of w, trial theta, its marginals, old - new marginals
+  //  psi_, trial_, q_, change_          one sequence: scores of S(u), trial theta, its marginals, old - new marginals
   for (Buffer<double>* rows : {&nodes_, &p_}) rows->resize(data_.n_positions * YP_);
   for (Buffer<double>* tables : {&pairs_, &p_pairs_}) tables->resize(tables_.back() * table_);
   for (Buffer<double>* each : {&entropy_, &eta_}) each->resize(data_.n_sequences);
@@ -161,24 +161,26 @@ void Dual::begin(int64_t sequence) {
                      all.values.empty() ? nullptr : all.values.data() + occurrence, all.ptr[sequence + 1] - first};
 }
 
-// Sets: psi_, psi_pairs_ at the weights w.
-void Dual::score(double* w) {
+// Sets: psi_, psi_pairs_ at the weights S(u).
+void Dual::score(double* u) {
   const int64_t Y = layout_.n_labels, T = job_.T;
-  job_.w = w;
+  const auto weight = [&](int64_t i) { return shrunk(u[i], job_.threshold); };
+  job_.u = u;
   at_level<DualKernels>().scores(job_);
   if (layout_.boundary)
     for (int64_t j = 0; j < Y; ++j) {
-      psi_[j] += w[layout_.start_offset + j];
-      psi_[(T - 1) * YP_ + j] += w[layout_.end_offset + j];
+      psi_[j] += weight(layout_.start_offset + j);
+      psi_[(T - 1) * YP_ + j] += weight(layout_.end_offset + j);
     }
   for (int64_t k = 0; k < job_.n_tables; ++k) {
     double* M = psi_pairs_.data() + k * table_;
     // Without edge attributes, entries without a weight are never written and stay 0.
     if (has_edges_) std::fill_n(M, table_, 0.0);
     if (all_transitions_) {
-      for (int64_t i = 0; i < Y; ++i) std::copy_n(w + layout_.transition_offset + i * Y, Y, M + i * YP_);
+      for (int64_t i = 0; i < Y; ++i)
+        for (int64_t j = 0; j < Y; ++j) M[i * YP_ + j] = weight(layout_.transition_offset + i * Y + j);
     } else {
-      each_transition([&](int64_t i, int64_t place) { M[place] = w[i]; });
+      each_transition([&](int64_t i, int64_t place) { M[place] = weight(i); });
     }
     if (!has_edges_) continue;
     const int64_t position = data_.seq_ptr[job_.sequence] + k + 1;
@@ -188,7 +190,7 @@ void Dual::score(double* w) {
       const auto [first, n] = edge_weights(layout_, b);
       for (int64_t i = first; i < first + n; ++i)
         M[padded_pair(layout_.pair_ptr == nullptr ? i - first : layout_.pair_codes[i], Y, YP_)] +=
-            w[layout_.edge_offset + i];
+            weight(layout_.edge_offset + i);
     }
   }
 }
@@ -242,7 +244,7 @@ double Dual::change_features(const double* old_nodes, const double* old_pairs) {
   for (int64_t i = 0; i < T * YP_; ++i) change_[i] = old_nodes[i] - q_[i];
   for (int64_t i = 0; i < job_.n_tables * table_; ++i) change_pairs_[i] = old_pairs[i] - q_pairs_[i];
   at_level<DualKernels>().change(job_);
-  // State weights: the kernel writes their sums to sums_, which update() adds to w if the trial is accepted.
+  // State weights: the kernel writes their sums to sums_, which update() adds to u if the trial is accepted.
   double square = job_.square;
   if (layout_.boundary)
     for (int64_t j = 0; j < Y; ++j)
@@ -260,33 +262,53 @@ double Dual::change_features(const double* old_nodes, const double* old_pairs) {
   return square;
 }
 
-// w += factor * (E_old Phi - E_new Phi).
-void Dual::update(double factor, double* w) {
+// |S(u + du)|^2 - |S(u)|^2 - 2 S(u) . du for du = factor * (E_old Phi - E_new Phi).
+double Dual::rest_of_change(double factor, const double* u) {
+  const int64_t Y = layout_.n_labels, T = job_.T;
+  job_.factor = factor;
+  double total = at_level<DualKernels>().rest(job_);
+  const auto add = [&](int64_t i, double change) { total += rest(u[i], factor * change, job_.threshold); };
+  if (layout_.boundary)
+    for (int64_t j = 0; j < Y; ++j) {
+      add(layout_.start_offset + j, change_[j]);
+      add(layout_.end_offset + j, change_[(T - 1) * YP_ + j]);
+    }
+  each_transition([&](int64_t i, int64_t place) {
+    double change = 0.0;
+    for (int64_t k = 0; k < job_.n_tables; ++k) change += change_pairs_[k * table_ + place];
+    add(i, change);
+  });
+  each_edge_sum(add);
+  return total;
+}
+
+// u += factor * (E_old Phi - E_new Phi).
+void Dual::update(double factor, double* u) {
   const int64_t Y = layout_.n_labels, T = job_.T;
   job_.factor = factor;
   at_level<DualKernels>().update(job_);
   if (layout_.boundary)
     for (int64_t j = 0; j < Y; ++j) {
-      w[layout_.start_offset + j] += factor * change_[j];
-      w[layout_.end_offset + j] += factor * change_[(T - 1) * YP_ + j];
+      u[layout_.start_offset + j] += factor * change_[j];
+      u[layout_.end_offset + j] += factor * change_[(T - 1) * YP_ + j];
     }
   if (all_transitions_ && job_.n_tables == 1) {
-    double* transitions = w + layout_.transition_offset;
+    double* transitions = u + layout_.transition_offset;
     for (int64_t i = 0; i < Y; ++i)
       for (int64_t j = 0; j < Y; ++j) transitions[i * Y + j] += factor * change_pairs_[i * YP_ + j];
   } else {
     each_transition([&](int64_t i, int64_t place) {
-      for (int64_t k = 0; k < job_.n_tables; ++k) w[i] += factor * change_pairs_[k * table_ + place];
+      for (int64_t k = 0; k < job_.n_tables; ++k) u[i] += factor * change_pairs_[k * table_ + place];
     });
   }
-  each_edge_sum([&](int64_t i, double total) { w[i] += factor * total; });
+  each_edge_sum([&](int64_t i, double total) { u[i] += factor * total; });
 }
 
-// w(a) by its definition: change = [gold] - p, one sequence after another, with the kernels of a step.
-void Dual::weights(double l2, double* w) {
+// u(a) by its definition: change = [gold] - p, one sequence after another, with the kernels of a step.
+void Dual::weights(double l2, double* u) {
   int64_t last = now();
-  std::fill_n(w, layout_.n_weights, 0.0);
-  job_.w = w;
+  std::fill_n(u, layout_.n_weights, 0.0);
+  job_.u = u;
   std::vector<double> gold, gold_pairs;
   for (int64_t n = 0; n < data_.n_sequences; ++n) {
     begin(n);
@@ -303,14 +325,14 @@ void Dual::weights(double l2, double* w) {
       if (at >= 0) gold_pairs[(has_edges_ ? t - 1 : 0) * table_ + at] += 1.0;
     }
     change_features(gold.data(), gold_pairs.data());
-    update(weight_of(n) / l2, w);
+    update(weight_of(n) / l2, u);
   }
   seconds_.gather += lap(last);
 }
 
 // Prefetches what a step on the sequence reads first: its chain and the first rows of its weights. In random order
 // they are not in the cache; the kernels prefetch the rest.
-void Dual::prefetch(int64_t sequence, const double* w) const {
+void Dual::prefetch(int64_t sequence, const double* u) const {
   const auto fetch = [](const double* x, int64_t n) {
     for (int64_t i = 0; i < n; i += 8) __builtin_prefetch(x + i);
   };
@@ -323,17 +345,18 @@ void Dual::prefetch(int64_t sequence, const double* w) const {
   if (layout_.state_ptr != nullptr) return;
   const int64_t first = attributes_.ptr[sequence], last = std::min(first + 16, attributes_.ptr[sequence + 1]);
   for (int64_t k = first; k < last; ++k)
-    fetch(w + attributes_.ids[k] * static_cast<int64_t>(layout_.n_labels), layout_.n_labels);
+    fetch(u + attributes_.ids[k] * static_cast<int64_t>(layout_.n_labels), layout_.n_labels);
 }
 
-Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l2, const EtaRule& rule, double* w) {
+Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l1, double l2, const EtaRule& rule, double* u) {
   Epoch result;
+  job_.threshold = l1 / l2;
   int64_t last = now();
   for (int64_t k = 0; k < n; ++k) {
     const int64_t i = order[k];
     begin(i);
-    score(w);
-    if (k + 1 < n) prefetch(order[k + 1], w);
+    score(u);
+    if (k + 1 < n) prefetch(order[k + 1], u);
     seconds_.scores += lap(last);
     const int64_t rows = job_.T * YP_, pairs = job_.n_tables * table_;
     double* p = p_.data() + data_.seq_ptr[i] * YP_;
@@ -350,7 +373,8 @@ Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l2, const EtaRul
       const double moved =
           inner(psi_.data(), change_.data(), rows) + inner(psi_pairs_.data(), change_pairs_.data(), pairs);
       // dD as in ascent.hpp, with <psi, change> in `moved`.
-      const double gain = c * (entropy - entropy_[i] - moved) - 0.5 * c * c / l2 * square;
+      const double penalty = l1 > 0.0 ? 0.5 * l2 * rest_of_change(c / l2, u) : 0.5 * c * c / l2 * square;
+      const double gain = c * (entropy - entropy_[i] - moved) - penalty;
       // NaN fails the test below and shrinks eta, like a decrease of D.
       const double rounding = kRounding * c * (std::fabs(job_.log_z) + std::fabs(job_.inner) + entropy_[i]);
       if (!(gain >= -rounding)) {
@@ -358,8 +382,8 @@ Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l2, const EtaRul
         seconds_.gather += lap(last);
         continue;
       }
-      // Accepted: update w immediately, so w = w(a) before the next sequence.
-      update(c / l2, w);
+      // Accepted: update u immediately, so u = u(a) before the next sequence.
+      update(c / l2, u);
       std::copy_n(trial_.data(), rows, nodes_.data() + data_.seq_ptr[i] * YP_);
       std::copy_n(trial_pairs_.data(), pairs, pairs_.data() + tables_[i] * table_);
       std::copy_n(q_.data(), rows, p);

@@ -1,18 +1,21 @@
 // The dual of the objective with l2 > 0: a chain distribution a_n over label sequences for each training sequence, with
 //
-//   w(a) = (1/l2) sum_n c_n (Phi(x_n, y_n) - E_{a_n} Phi(x_n, .))
+//   u(a) = (1/l2) sum_n c_n (Phi(x_n, y_n) - E_{a_n} Phi(x_n, .)),   w(a) = S(u(a), l1/l2), the soft threshold
 //   D(a) = sum_n c_n Entropy(a_n) - (l2/2) |w(a)|^2
 //   P(w(a)) - D(a) = sum_n c_n KL(a_n || p(. | x_n; w(a))) >= 0
 //
 // and exponentiated-gradient steps on one a_n at a time. A chain is stored as log-potentials theta, so a step is a
-// mixture with the scores psi of the model,
+// mixture with the scores psi of the model w(a),
 //
-//   theta <- theta + eta (psi - theta),   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
+//   theta <- theta + eta (psi - theta),   u <- u + (c_n/l2) (E_old Phi - E_new Phi)
 //
 // (eta = 1: the chain equals the model). It is accepted if D does not decrease by more than rounding. With change =
-// marginals before - after, <psi, change> = w . (E_old Phi - E_new Phi),
+// marginals before - after, <psi, change> = w . (E_old Phi - E_new Phi) and du the change of u,
 //
-//   dD = c_n (Entropy(new) - Entropy(old) - <psi, change>) - (c_n^2 / (2 l2)) |E_old Phi - E_new Phi|^2
+//   dD = c_n (Entropy(new) - Entropy(old) - <psi, change>) - (l2/2) (|S(u + du)|^2 - |S(u)|^2 - 2 S(u) . du)
+//
+// The last term is (c_n^2 / (2 l2)) |E_old Phi - E_new Phi|^2 for l1 = 0. For l1 > 0 that would be an upper bound: most
+// u are inside the threshold, where the term is 0, and the exact term allows far longer steps.
 //
 // Collins, Globerson, Koo, Carreras, Bartlett (2008). Exponentiated gradient algorithms for conditional random fields
 // and max-margin Markov networks. JMLR 9, 1775-1822.
@@ -61,8 +64,8 @@ class Dual {
 
   void start(double gold, double eta);  // node potential `gold` for the given labels, 0 for all others
   void solve();                         // marginals and entropies of all chains, from their potentials
-  void weights(double l2, double* w);   // w(a)
-  Epoch epoch(const int64_t* order, int64_t n, double l2, const EtaRule& rule, double* w);
+  void weights(double l2, double* u);   // u(a)
+  Epoch epoch(const int64_t* order, int64_t n, double l1, double l2, const EtaRule& rule, double* u);
   double entropy() const;  // sum_n c_n Entropy(a_n)
 
   int64_t n_positions() const { return data_.n_positions; }
@@ -78,12 +81,13 @@ class Dual {
 
  private:
   void begin(int64_t sequence);
-  void prefetch(int64_t sequence, const double* w) const;
-  void score(double* w);
+  void prefetch(int64_t sequence, const double* u) const;
+  void score(double* u);
   void mix(double eta);
   void solve_trial();
   double change_features(const double* old_nodes, const double* old_pairs);
-  void update(double factor, double* w);
+  double rest_of_change(double factor, const double* u);
+  void update(double factor, double* u);
   double weight_of(int64_t sequence) const { return data_.weights == nullptr ? 1.0 : data_.weights[sequence]; }
   template <class F>
   void each_transition(F f) const;

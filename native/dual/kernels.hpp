@@ -29,7 +29,8 @@ struct DualJob {
   int64_t table = 0;     // doubles of a pair table: [Y][YP], or of the listed pairs
   int64_t n_tables = 0;  // pair tables of the sequence: T - 1 with edge attributes, else one for all positions
   MergedAttributes attributes;
-  double* w = nullptr;
+  double* u = nullptr;     // (1/l2) sum_n c_n (Phi - E Phi)
+  double threshold = 0.0;  // l1/l2: the weights are S(u, threshold)
 
   double* psi = nullptr;            // [T][YP] node scores of the model, without boundary weights
   double* theta = nullptr;          // [T][YP] node scores of the chain to solve
@@ -41,15 +42,29 @@ struct DualJob {
   const double* change = nullptr;  // [T][YP] of the marginals
   double* sums = nullptr;          // its contribution to each state weight of the sequence
   double square = 0.0;             // sum of their squares
-  double factor = 0.0;             // w += factor * sums
+  double factor = 0.0;             // u += factor * sums
 };
+
+// The soft threshold S(u, t) = sign(u) max(|u| - t, 0); u itself if t = 0.
+// Static, like `rest`: every CPU level has its own.
+static inline double shrunk(double u, double t) {
+  const double cut = u > t ? t : u;
+  return u - (cut < -t ? -t : cut);
+}
+
+// |S(u + du)|^2 - |S(u)|^2 - 2 S(u) du: du^2 where u stays outside of the threshold on one side, 0 inside.
+static inline double rest(double u, double du, double t) {
+  const double before = shrunk(u, t), after = shrunk(u + du, t);
+  return (after - before) * (after + before) - (before + before) * du;
+}
 
 struct DualKernels {
   static const DualKernels v2, v3, v4;
   void (*scores)(const DualJob&);  // sets psi
   void (*solve)(DualJob&);         // sets p, p_pairs, log_z, inner from theta
   void (*change)(DualJob&);        // sets sums, square from change
-  void (*update)(const DualJob&);  // w += factor * sums
+  double (*rest)(const DualJob&);  // sum of rest(u, factor * sums) over the state weights of the sequence
+  void (*update)(const DualJob&);  // u += factor * sums
 };
 
 }  // namespace crfit

@@ -1,9 +1,10 @@
 // Steps on the dual, one sequence at a time; ascent.hpp has the formulas. Included by per-level files only.
 //
-//   scores   psi[t, :] = sum of x w[a, :] over the attributes of position t
+//   scores   psi[t, :] = sum of x S(u[a, :]) over the attributes of position t
 //   solve    p, p_pairs = marginals of the chain theta;  inner = <p, theta>, so Entropy = log Z - inner
 //   change   sums[a, :] = sum over the occurrences of a of x change[t, :];  square = |sums|^2
-//   update   w[a, :] += factor sums[a, :]
+//   rest     sum of rest(u[a, :], factor sums[a, :]), for l1 > 0
+//   update   u[a, :] += factor sums[a, :]
 //
 // Shapes: psi, theta, p, change [T][YP]; pair tables [n_tables][Y][YP] or of the listed pairs, one for all positions
 // unless there are edge attributes; sums: a row [YP] for each distinct attribute, or one number for each of its weights
@@ -11,8 +12,8 @@
 //
 // Attributes are merged (MergedAttributes): a rejected trial reads each weight once, an accepted one also writes it
 // once. Processing position by position, as the primal does, would read and write the row of an attribute for each
-// occurrence and could not compute |E_old Phi - E_new Phi|^2, which needs the sum of the occurrences. The weights are
-// the plain vector, without a scale, because w(a) has no decay.
+// occurrence and could not compute |E_old Phi - E_new Phi|^2, which needs the sum of the occurrences. u is a
+// plain vector, without a scale, because u(a) has no decay.
 #pragma once
 
 #include "dual/kernels.hpp"
@@ -35,37 +36,39 @@ inline double value_of(const MergedAttributes& attributes, int64_t occurrence) {
 // they do not change, because the padding of `sums` is 0.
 inline bool wide(const DualJob& job, int64_t a) { return a * job.layout->n_labels + job.YP <= job.layout->n_weights; }
 
-// psi[t] = sum over attributes x w[a, :].
-template <int P>
+// psi[t] = sum over attributes x S(u[a, :]); with Plain S(u) = u.
+template <int P, bool Plain>
 void dual_scores_of(const DualJob& job) {
   const Width<P> width(job.YP);
   const int YP = width.yp(), Y = job.layout->n_labels;
   const MergedAttributes& m = job.attributes;
   const int64_t* ptr = job.layout->state_ptr;
   double* row = job.scratch->row;  // [YP]
+  const double threshold = job.threshold;
   for (int j = 0; j < YP; ++j) row[j] = 0.0;
   for (int64_t i = 0; i < job.T * YP; ++i) job.psi[i] = 0.0;
   int64_t o = 0;
   for (int64_t k = 0; k < m.n; o += m.counts[k], ++k) {
     const int64_t a = m.ids[k];
     if (ptr == nullptr) {
-      if (k + kAheadRows < m.n) prefetch_row(job.w + m.ids[k + kAheadRows] * static_cast<int64_t>(Y), Y);
-      const double* w = job.w + a * Y;
-      if (!wide(job, a)) {
-        for (int j = 0; j < Y; ++j) row[j] = w[j];
+      if (k + kAheadRows < m.n) prefetch_row(job.u + m.ids[k + kAheadRows] * static_cast<int64_t>(Y), Y);
+      const double* w = job.u + a * Y;
+      if (!Plain || !wide(job, a)) {
+        for (int j = 0; j < Y; ++j) row[j] = Plain ? w[j] : crfit::shrunk(w[j], threshold);
         w = row;
       }
       for (int64_t i = o; i < o + m.counts[k]; ++i) {
-        double* u = job.psi + m.positions[i] * YP;
+        double* psi = job.psi + m.positions[i] * YP;
         const Vec x = splat(value_of(m, i));
-        for (int j = 0; j < YP; j += kLanes) store(u + j, load(u + j) + x * load(w + j));
+        for (int j = 0; j < YP; j += kLanes) store(psi + j, load(psi + j) + x * load(w + j));
       }
     } else {
-      if (k + kAheadRows < m.n) __builtin_prefetch(job.w + ptr[m.ids[k + kAheadRows]]);
+      if (k + kAheadRows < m.n) __builtin_prefetch(job.u + ptr[m.ids[k + kAheadRows]]);
       for (int64_t i = o; i < o + m.counts[k]; ++i) {
-        double* u = job.psi + m.positions[i] * YP;
+        double* psi = job.psi + m.positions[i] * YP;
         const double x = value_of(m, i);
-        for (int64_t e = ptr[a]; e < ptr[a + 1]; ++e) u[job.layout->state_labels[e]] += x * job.w[e];
+        for (int64_t e = ptr[a]; e < ptr[a + 1]; ++e)
+          psi[job.layout->state_labels[e]] += x * (Plain ? job.u[e] : crfit::shrunk(job.u[e], threshold));
       }
     }
   }
@@ -159,9 +162,9 @@ void dual_change_of(DualJob& job) {
   job.square = square + sum(squares);
 }
 
-// w += factor * sums, in the order in which dual_change_of wrote them.
-template <int P>
-void dual_update_of(const DualJob& job) {
+// f(u, sums, n, padded) for the weights of each distinct attribute, in the order in which dual_change_of wrote the sums.
+template <int P, class F>
+void each_row(const DualJob& job, F f) {
   const int YP = Width<P>(job.YP).yp(), Y = job.layout->n_labels;
   const MergedAttributes& m = job.attributes;
   const int64_t* ptr = job.layout->state_ptr;
@@ -169,14 +172,31 @@ void dual_update_of(const DualJob& job) {
   for (int64_t k = 0; k < m.n; ++k) {
     const int64_t a = m.ids[k];
     const int64_t first = ptr == nullptr ? a * Y : ptr[a], n = ptr == nullptr ? Y : ptr[a + 1] - first;
-    double* w = job.w + first;
-    if (ptr == nullptr && wide(job, a)) {
-      for (int j = 0; j < YP; j += kLanes) store(w + j, load(w + j) + splat(job.factor) * load(sums + j));
-    } else {
-      for (int64_t j = 0; j < n; ++j) w[j] += job.factor * sums[j];
-    }
+    f(job.u + first, sums, n, ptr == nullptr && wide(job, a));
     sums += ptr == nullptr ? YP : n;
   }
+}
+
+template <int P>
+double dual_rest_of(const DualJob& job) {
+  double total = 0.0;
+  each_row<P>(job, [&](const double* u, const double* sums, int64_t n, bool) {
+    for (int64_t j = 0; j < n; ++j) total += crfit::rest(u[j], job.factor * sums[j], job.threshold);
+  });
+  return total;
+}
+
+// u += factor * sums.
+template <int P>
+void dual_update_of(const DualJob& job) {
+  const int YP = Width<P>(job.YP).yp();
+  each_row<P>(job, [&](double* u, const double* sums, int64_t n, bool padded) {
+    if (padded) {
+      for (int j = 0; j < YP; j += kLanes) store(u + j, load(u + j) + splat(job.factor) * load(sums + j));
+    } else {
+      for (int64_t j = 0; j < n; ++j) u[j] += job.factor * sums[j];
+    }
+  });
 }
 
 }  // namespace

@@ -189,6 +189,26 @@ def project_orthant(
     return predicted + step * dot(v[free], d[free])
 
 
+def soft_threshold(u: Vector, threshold: float, out: Vector) -> Vector:
+    """Set ``out = sign(u) max(|u| - threshold, 0)``, `out` may be `u`, and return it."""
+    xp = array_module(u)
+    for part in blocks(len(u), xp):
+        out[part] = u[part] - xp.clip(u[part], -threshold, threshold)
+    return out
+
+
+def squared_soft_threshold(u: Vector, threshold: float) -> float:
+    """Return the squared Euclidean norm of the soft threshold, without storing it."""
+    if threshold == 0.0:
+        return dot(u, u)
+    xp = array_module(u)
+    total = 0.0
+    for part in blocks(len(u), xp):
+        w = u[part] - xp.clip(u[part], -threshold, threshold)
+        total += float(xp.dot(w, w))
+    return total
+
+
 def cg_residual(res: Vector, step: float, product: Vector, metric: Vector | None = None) -> float:
     """Set ``res -= step * product`` and return ``res . res / M``; M = diag(`metric`), I if that is None."""
     xp = array_module(res)

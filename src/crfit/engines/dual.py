@@ -1,15 +1,16 @@
 """The dual of the objective: a chain distribution over label sequences for each training sequence.
 
-With ``l2 > 0`` and no l1, and for any distributions ``a_n`` over the label sequences of sequence n [1],
+With ``l2 > 0``, and for any distributions ``a_n`` over the label sequences of sequence n [1],
 
-    w(a) = (1/l2) sum_n c_n (Phi(x_n, y_n) - E_{a_n} Phi(x_n, .))
+    u(a) = (1/l2) sum_n c_n (Phi(x_n, y_n) - E_{a_n} Phi(x_n, .))
+    w(a) = S(u(a), l1/l2), the soft threshold sign(u) max(|u| - l1/l2, 0); u(a) itself if l1 = 0
     D(a) = sum_n c_n Entropy(a_n) - (l2/2) |w(a)|^2          a lower bound of F for any a_n
     F(w(a)) - D(a) = sum_n c_n KL(a_n || p(. | x_n; w(a)))   the duality gap
 
 so ``F(w(a)) - D(a)`` bounds ``F(w(a)) - min F`` without knowing the minimum. A step on one ``a_n``
-of size eta, with the log-potentials theta of its chain and the scores psi of the model, is
+of size eta, with the log-potentials theta of its chain and the scores psi of the model w(a), is
 
-    theta <- (1 - eta) theta + eta psi,   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
+    theta <- (1 - eta) theta + eta psi,   u <- u + (c_n/l2) (E_old Phi - E_new Phi)
 
 and is accepted only if D does not decrease by more than rounding.
 
@@ -51,13 +52,13 @@ class Dual(Protocol):
     """The chains ``a_n`` of an objective, with a step size for each."""
 
     def weights(self, out: Vector) -> Vector:
-        """Fill `out` with w(a), exactly."""
+        """Fill `out` with u(a), exactly."""
 
-    def value(self, w: Vector) -> float:
-        """D(a), given ``w = w(a)``."""
+    def value(self, u: Vector) -> float:
+        """D(a), given ``u = u(a)``."""
 
-    def epoch(self, w: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
-        """Try a step on each sequence of `order`. Sets: `w`, which must be w(a) before and is w(a) after."""
+    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
+        """Try a step on each sequence of `order`. Sets: `u`, which must be u(a) before and is u(a) after."""
 
     def mean_eta(self) -> float:
         """Mean step size over the sequences."""

@@ -340,22 +340,21 @@ class EngineObjective(Objective, ABC):
         n_pair_tables = data.n_sequences if self.layout.n_edge_attributes == 0 else data.n_tokens
         return 16 * (data.n_tokens * n_labels + n_pair_tables * n_labels**2)
 
-    def dual(self, *, start: float | None, eta: float) -> Dual:
-        """Create the dual of the objective."""
+    def dual(self, *, start: float | None, eta: float, l2: float | None = None) -> Dual:
+        """Create the dual of the objective, or of the one with another l2."""
         self._require("dual")
-        if self.l2 == 0.0:
-            raise OptionError("l2", self.l2, "the dual needs l2 > 0: set it, or use lbfgs")
+        l2 = self.l2 if l2 is None else l2
+        if l2 == 0.0:
+            raise OptionError("l2", l2, "the dual needs l2 > 0: set it, or use newton_cg or lbfgs")
         if self.layout.n_free:
             remedy = "the dual needs a penalty on every weight: penalise or drop the intercept, or use lbfgs"
             raise OptionError("n_free", self.layout.n_free, remedy)
-        if self.l1 > 0.0:
-            raise OptionError("l1", self.l1, "the dual does not support l1: set l1=0, or use lbfgs")
         if start is None:
             lengths, weights = self.dataset.lengths, self.dataset.sequence_weights
             n_positions = float(lengths.sum() if weights is None else lengths @ weights)
-            start = math.log(max(1.0, n_positions / self.l2))
+            start = math.log(max(1.0, n_positions / l2))
         self.counts.sequences += self.n_sequences
-        return self._dual(float(start), float(eta))
+        return self._dual(float(start), float(eta), float(l2))
 
     def aggregated(self, groups: ArrayLike, base: Vector | None = None) -> EngineObjective:
         """The objective in which the attributes of a group share their weights, on the same engine.
@@ -421,7 +420,7 @@ class EngineObjective(Objective, ABC):
     def _margin(self, w: Vector, rule: MarginRule) -> MarginRun:
         raise NotImplementedError
 
-    def _dual(self, start: float, eta: float) -> Dual:
+    def _dual(self, start: float, eta: float, l2: float) -> Dual:
         raise NotImplementedError
 
     def _is_vector(self, thing: Any) -> bool:

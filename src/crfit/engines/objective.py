@@ -268,7 +268,7 @@ class Objective(Protocol):
         """Memory of the dual's chains; None if there is no dual or it is much slower than gradients."""
         return None
 
-    def dual(self, *, start: float | None, eta: float) -> Dual:
+    def dual(self, *, start: float | None, eta: float, l2: float | None = None) -> Dual:
         """Create the dual of the objective (`crfit.engines.dual`).
 
         Parameters
@@ -279,11 +279,13 @@ class Objective(Protocol):
             value 1 then starts below about 1, however often it occurs.
         eta : float
             Initial step size of each sequence.
+        l2 : float or None
+            Another l2 penalty than that of the objective.
 
         Raises
         ------
         OptionError
-            l2 is 0, l1 is not 0, or some weights are unpenalised.
+            l2 is 0, or some weights are unpenalised.
         """
 
     def l1_term(self, w: Vector) -> float:

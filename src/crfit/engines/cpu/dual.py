@@ -25,24 +25,26 @@ if TYPE_CHECKING:
 class CpuDual:
     """The chains in native memory; see `crfit.engines.dual.Dual`."""
 
-    def __init__(self, objective: CpuObjective, native: _native.Dual) -> None:
+    def __init__(self, objective: CpuObjective, native: _native.Dual, l2: float) -> None:
         self._objective = objective
         self._native = native
+        self._l1, self._l2 = objective.l1, l2
 
     def weights(self, out: Vector) -> Vector:
-        """Fill `out` with w(a), exactly."""
-        self._native.weights(self._objective.l2, out)
+        """Fill `out` with u(a), exactly."""
+        self._native.weights(self._l2, out)
         return out
 
-    def value(self, w: Vector) -> float:
-        """D(a), given ``w = w(a)``."""
-        return self._native.entropy - 0.5 * self._objective.l2 * vectors.dot(w, w)
+    def value(self, u: Vector) -> float:
+        """D(a), given ``u = u(a)``."""
+        squared = vectors.squared_soft_threshold(u, self._l1 / self._l2)
+        return self._native.entropy - 0.5 * self._l2 * squared
 
-    def epoch(self, w: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
-        """Try a step on each sequence of `order`. Sets: `w`."""
+    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
+        """Try a step on each sequence of `order`. Sets: `u`."""
         before = Phases(*self._native.phase_seconds())
-        l2 = self._objective.l2
-        done = Epoch(*self._native.epoch(w, order, l2, rule.grow, rule.shrink, rule.max_trials))
+        steps = rule.grow, rule.shrink, rule.max_trials
+        done = Epoch(*self._native.epoch(u, order, self._l1, self._l2, *steps))
         self._objective.phases += Phases(*self._native.phase_seconds()) - before
         self._objective.counts.sequences += done.trials
         return done

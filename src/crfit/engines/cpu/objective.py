@@ -185,10 +185,10 @@ class CpuObjective(EngineObjective):
             core.expectations(w, out)
         return out
 
-    def _dual(self, start: float, eta: float) -> CpuDual:
+    def _dual(self, start: float, eta: float, l2: float) -> CpuDual:
         native = _native.Dual(self._data, self._native_layout, self._log_domain, self.n_threads)
         native.start(start, eta)
-        return CpuDual(self, native)
+        return CpuDual(self, native, l2)
 
     def _along(self, w: Vector, d: Vector) -> LineFunction:
         line = object()

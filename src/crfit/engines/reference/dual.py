@@ -36,42 +36,46 @@ class _Chain:
 class ReferenceDual:
     """The chains in NumPy arrays; see `crfit.engines.dual.Dual`."""
 
-    def __init__(self, objective: ReferenceObjective, start: float, eta: float) -> None:
-        self._objective = objective
+    def __init__(self, objective: ReferenceObjective, start: float, eta: float, l2: float) -> None:
+        self._objective, self._l2 = objective, l2
         self._order = objective.layout.order
         self._eta = np.full(objective.n_sequences, eta)
         self._chains = [_Chain(self._gold_tables(i, start), self._order) for i in range(len(self._eta))]
 
     def weights(self, out: Vector) -> Vector:
-        """Fill `out` with w(a), exactly."""
+        """Fill `out` with u(a), exactly."""
         out[:] = 0.0
         for i, chain in enumerate(self._chains):
             labels = self._labels(i)
             gold = [np.zeros_like(table) for table in chain.theta]
             for t, table in enumerate(gold):
                 table[meeting(labels, t, table)] = 1.0
-            out += self._weight_change(i, gold, chain.marginals)
+            out += self._change(i, gold, chain.marginals)
         return out
 
-    def value(self, w: Vector) -> float:
-        """D(a), given ``w = w(a)``."""
+    def value(self, u: Vector) -> float:
+        """D(a), given ``u = u(a)``."""
         entropies = sum(self._objective.factor(i) * chain.entropy for i, chain in enumerate(self._chains))
-        return entropies - 0.5 * self._objective.l2 * float(w @ w)
+        w = self._weights(u)
+        return entropies - 0.5 * self._l2 * float(w @ w)
 
-    def epoch(self, w: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
-        """Try a step on each sequence of `order`. Sets: `w`."""
+    def epoch(self, u: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
+        """Try a step on each sequence of `order`. Sets: `u`."""
         trials = accepted = 0
         gain = 0.0
         for i in order.tolist():
+            w = self._weights(u)
             psi = ScoreTables(self._objective.dataset, self._objective.layout, w)(i)
             for _ in range(rule.max_trials):
                 trials += 1
                 old, new = self._chains[i], _Chain(self._chains[i].mixed(psi, self._eta[i]), self._order)
-                dw = self._weight_change(i, old.marginals, new.marginals)
-                factor, l2 = self._objective.factor(i), self._objective.l2
-                rise = factor * (new.entropy - old.entropy) - l2 * float(w @ dw + 0.5 * dw @ dw)
+                du = self._change(i, old.marginals, new.marginals)
+                w_new = self._weights(u + du)
+                factor = self._objective.factor(i)
+                squares = float((w_new - w) @ (w_new + w))
+                rise = factor * (new.entropy - old.entropy) - 0.5 * self._l2 * squares
                 if rise >= -ROUNDING * factor * (new.size + old.entropy):
-                    w += dw
+                    u += du
                     self._chains[i] = new
                     self._eta[i] = min(1.0, rule.grow * self._eta[i])
                     accepted += 1
@@ -117,9 +121,14 @@ class ReferenceDual:
             tables.append(table)
         return tables
 
-    def _weight_change(self, i: int, old: list[Table], new: list[Table]) -> Vector:
+    def _weights(self, u: Vector) -> Vector:
+        """w(a), given ``u = u(a)``."""
+        threshold = self._objective.l1 / self._l2
+        return np.sign(u) * np.maximum(np.abs(u) - threshold, 0.0)
+
+    def _change(self, i: int, old: list[Table], new: list[Table]) -> Vector:
         """``(c_i/l2) (E_old Phi - E_new Phi)``, float64[n_weights]."""
         sums = WeightSums(self._objective.dataset, self._objective.layout)
         difference = [a - b for a, b in zip(old, new, strict=True)]
-        sums.add(i, difference, self._objective.factor(i) / self._objective.l2)
+        sums.add(i, difference, self._objective.factor(i) / self._l2)
         return sums.sums

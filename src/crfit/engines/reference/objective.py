@@ -132,8 +132,8 @@ class ReferenceObjective(EngineObjective):
 
         return evaluate
 
-    def _dual(self, start: float, eta: float) -> ReferenceDual:
-        return ReferenceDual(self, start, eta)
+    def _dual(self, start: float, eta: float, l2: float) -> ReferenceDual:
+        return ReferenceDual(self, start, eta, l2)
 
     def _summed_marginals(self, w: Vector, *, variance: bool = False) -> Vector:
         laps = Laps(self.phases)

@@ -3,9 +3,12 @@
 The dual (`crfit.engines.dual`) has a distribution ``a_n`` for each sequence, and the weights follow from
 them. For n in random order, at most `max_trials` times [1]:
 
-    theta_n <- (1 - eta_n) theta_n + eta_n psi,   w <- w + (c_n/l2) (E_old Phi - E_new Phi)   if D rises;
+    theta_n <- (1 - eta_n) theta_n + eta_n psi,   u <- u + (c_n/l2) (E_old Phi - E_new Phi)   if D rises;
                                                   then eta_n <- min(1, grow eta_n), next sequence
     eta_n <- shrink eta_n                         otherwise
+
+The weights are w = u, with l1 > 0 the soft threshold ``w = sign(u) max(|u| - l1/l2, 0)``: the conjugate of
+``l1 |w|_1 + (l2/2) |w|^2`` is ``(l2/2) |w|^2`` at this w, and nothing else changes.
 
 One iteration is one epoch and ends with one evaluation of F, so ``gap = F(w) - D(a)`` is exact: F is at most
 this far above its minimum. D never falls; F may rise, at first by a lot.
@@ -15,7 +18,8 @@ of exp(`start`), before label pairs count. The probability of other labels adds 
 `start` the first weights are huge and take many epochs to shrink; with a large one the first epochs change
 little. The weights are recomputed from time to time, because their updates accumulate rounding.
 
-The state of a run holds all dual variables, 8 bytes per position and label and per sequence and label pair.
+The state of a run holds all dual variables, 8 bytes per position and label and per sequence and label pair,
+and u if l1 > 0.
 
 References
 ----------
@@ -45,8 +49,8 @@ REFRESH = 50
 @register(
     "eg",
     needs={"dual", "value"},
-    handles={"l2", "gap"},
-    formula="theta_n <- (1 - eta_n) theta_n + eta_n psi, w <- w + (c_n/l2) (E_old Phi - E_new Phi)",
+    handles={"l1", "l2", "gap"},
+    formula="theta_n <- (1 - eta_n) theta_n + eta_n psi, u <- u + (c_n/l2) (E_old Phi - E_new Phi), w = S(u, l1/l2)",
     minimises="F with l2 > 0, through its dual",
     keeps="the dual variables, 16 bytes per position and label and per sequence and label pair",
     ends="when the duality gap is down to rounding",
@@ -73,32 +77,39 @@ class EG:
         """Yield the starting point, then one step per epoch."""
         dual = objective.dual(start=self.start, eta=self.eta)
         rule = EtaRule(self.grow, self.shrink, self.max_trials)
+        u = w if objective.l1 == 0.0 else objective.xp.empty_like(w)
         if state is None:
             if vectors.norms(w)[0] > 0.0:
                 raise OptionError(
                     "w0", "given", "eg starts from its dual variables: leave starting weights out"
                 )
             epoch = 0
-            dual.weights(w)
-            yield self._report(objective, dual, w, epoch)
+            dual.weights(u)
+            yield self._report(objective, dual, w, u, epoch)
         else:
             dual.import_state(state)
             epoch = int(state["epoch"])
+            if u is not w:
+                u[:] = objective.xp.asarray(state["u"])
         while True:
             order = np.random.default_rng([self.seed, epoch]).permutation(objective.n_sequences)
-            done = dual.epoch(w, order.astype(np.int64), rule)
+            done = dual.epoch(u, order.astype(np.int64), rule)
             epoch += 1
             if epoch % REFRESH == 0:
-                dual.weights(w)
-            step = self._report(objective, dual, w, epoch, done)
+                dual.weights(u)
+            step = self._report(objective, dual, w, u, epoch, done)
             yield step
             if step.stop is not None:
                 return
 
     def _report(
-        self, objective: Objective, dual: Dual, w: Vector, epoch: int, done: Epoch | None = None
+        self, objective: Objective, dual: Dual, w: Vector, u: Vector, epoch: int, done: Epoch | None = None
     ) -> Step:
-        value, bound = float(objective.value(w)), dual.value(w)
+        kept = {}
+        if u is not w:
+            vectors.soft_threshold(u, objective.l1 / objective.l2, w)
+            kept["u"] = u
+        value, bound = float(objective.full_value(w)), dual.value(u)
         gap = max(0.0, value - bound)
         extra = {"gap": gap, "dual": bound}
         if done is not None:
@@ -109,7 +120,7 @@ class EG:
             w,
             value,
             step_size=extra.get("eta"),
-            state={"epoch": epoch, **dual.export_state()},
+            state={"epoch": epoch, **kept, **dual.export_state()},
             extra=extra,
             stop=StopReason.CONVERGED if at_end else None,
             message="the duality gap is down to rounding" if at_end else "",

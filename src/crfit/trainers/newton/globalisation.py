@@ -35,10 +35,13 @@ from crfit.vectors import Vector
 
 
 class Point:
-    """The current point and the trial point: four vectors, swapped and never copied."""
+    """The current point and the trial point: four vectors, swapped and never copied.
+
+    With l1 > 0 values are those of F, gradients those of its smooth part, norms those of the pseudo-gradient.
+    """
 
     def __init__(self, objective: Objective, w: Vector) -> None:
-        self.objective = objective
+        self.objective, self.free = objective, objective.free
         empty = objective.xp.empty_like
         self.w, self.g = w, empty(w)
         self.w_trial, self.g_trial = empty(w), empty(w)
@@ -49,8 +52,7 @@ class Point:
 
     def evaluate_start(self) -> None:
         """Sets: value, gradient and norms at w, and the pin."""
-        self.value = float(self.objective.value_and_grad(self.w, out=self.g)[0])
-        self.grad_inf, self.grad_norm = vectors.norms(self.g)
+        self.value, (self.grad_inf, self.grad_norm) = self._evaluate(self.w, self.g)
         self.pinned = True
 
     def state(self) -> dict[str, Any]:
@@ -82,10 +84,17 @@ class Point:
     def evaluate(self) -> float:
         """Return F at w_trial, NaN if its gradient is not finite. Sets: g_trial, and pins the trial point."""
         self.pinned = False
-        value = float(self.objective.value_and_grad(self.w_trial, out=self.g_trial)[0])
-        self.norms_trial = vectors.norms(self.g_trial)
+        value, self.norms_trial = self._evaluate(self.w_trial, self.g_trial)
         self.value_trial = value if math.isfinite(self.norms_trial[1]) else math.nan
         return self.value_trial
+
+    def _evaluate(self, w: Vector, out: Vector) -> tuple[float, tuple[float, float]]:
+        """F at w and the norms of its gradient, with l1 > 0 of the pseudo-gradient. Sets: `out`, of f."""
+        value, _ = self.objective.value_and_grad(w, out=out)
+        if self.objective.l1 == 0.0:
+            return float(value), vectors.norms(out)
+        norms = vectors.pseudo_gradient_norms(w, out, self.objective.l1, self.free)
+        return float(self.objective.full_value(w, value)), norms
 
     def shorter_gradient(self) -> bool:
         """Whether the gradient is shorter at the trial point, for when F changes only by rounding."""

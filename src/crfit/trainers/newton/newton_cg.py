@@ -40,6 +40,7 @@ from crfit.engines.objective import Curvature, Objective
 from crfit.errors import CapabilityError
 from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, Workspace
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
+from crfit.trainers.newton.orthant import OrthantSearch
 from crfit.trainers.newton.starts import dual_start, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
 from crfit.trainers.options import check_options, option
@@ -66,7 +67,7 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
 @register(
     "newton_cg",
     needs={"value_and_grad", "hvp"},
-    handles={"l2"},
+    handles={"l1", "l2"},
     formula="w <- w + s, s by conjugate gradients on H s = -g until |H s + g| <= xi |g|",
     descends=True,
     window=1,
@@ -141,6 +142,9 @@ class NewtonCG:
             ("start", "eg"): "dual",
             ("start", "sgd"): "online",
         }
+        if objective.l1 > 0.0 and "hessian_diagonal" not in objective.capabilities:
+            lacking = f"needs hessian_diagonal, which {type(objective).__name__} does not offer; use lbfgs"
+            raise CapabilityError("l1", objective.l1, lacking)
         for (name, value), need in asked.items():
             if getattr(self, name) == value and need not in objective.capabilities:
                 lacking = f"needs {need}, which {type(objective).__name__} does not offer; use none"
@@ -174,13 +178,13 @@ class NewtonCG:
         if self.start != "auto" or "hessian_diagonal" not in able:
             return "none" if self.start == "auto" else self.start
         chains = objective.dual_bytes if "dual" in able else None
-        if chains is not None and chains <= DUAL_MEMORY and objective.l2 > 0.0:
+        if chains is not None and chains <= DUAL_MEMORY and objective.l1 + objective.l2 > 0.0:
             return "eg"
         return "sgd" if "online" in able else "none"
 
     def _outer(self, objective: Objective, w: Vector, state: State | None, started: bool) -> Iterator[Step]:
         point, work = Point(objective, w), Workspace(w, objective.xp)
-        region = self._globalisation(started or _is_easy(objective))
+        region = self._globalisation(objective, started or _is_easy(objective))
         metric = self._metric(objective, started, state)
         stalled, best_norm, gain = 0, math.inf, math.inf
 
@@ -232,12 +236,16 @@ class NewtonCG:
             if stop is not None:
                 return
 
-    def _globalisation(self, good_model: bool) -> Globalisation:
+    def _globalisation(self, objective: Objective, good_model: bool) -> Globalisation:
+        if objective.l1 > 0.0:
+            return OrthantSearch()
         if self.globalisation == "wolfe" or (self.globalisation == "auto" and good_model):
             return WolfeSearch()
         return LineSearch() if self.globalisation == "line_search" else TrustRegion()
 
     def _metric(self, objective: Objective, started: bool, state: State | None) -> Metric:
+        if objective.l1 > 0.0:
+            return FixedMetric(1.0)
         if self.preconditioner == "diag":
             return FixedMetric(self.mix)
         exact = _is_easy(objective) and "hessian_diagonal" in objective.capabilities

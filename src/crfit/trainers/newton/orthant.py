@@ -1,0 +1,191 @@
+"""Newton steps with l1 > 0: conjugate gradients inside an orthant, with corrections [1, 2].
+
+F = f + l1 |w|_1 is smooth inside an orthant. With v the pseudo-gradient (`crfit.vectors`), a step stays in
+
+    o_i = sign(w_i),  or -sign(v_i) where w_i = 0;      weights with o_i = 0 stay at 0
+
+and minimises there the model with the exact Hessian H of f
+
+    Q(s) = v.s + s.(H + B) s / 2,      w + s in the orthant
+
+In cycles: conjugate gradients on the free weights, until the residual is small or some per cent of the free
+weights have crossed zero; those are then set to 0 and stay there in this step, which costs one product. If Q
+does not fall by that, the cycle is shortened. Projecting only at the end of all conjugate gradients does not
+work: attributes that mostly occur together compensate each other's large weights of opposite sign.
+
+B damps weights with hardly any curvature. The loss is exponential in them, and Newton steps from the flat
+side far too long:
+
+    B_i = max(0, |v_i| / reach - h_i),      h the diagonal of H
+
+so that a step along one weight is at most `reach`, which is doubled or halved by how well Q predicts F. Near
+the optimum v is small and B is 0. The metric is (1 - mix) l2 + mix h + B.
+
+A line search on F follows, projected onto the orthant; the full step nearly always passes.
+
+References
+----------
+[1] N. Keskar, J. Nocedal, F. Oztoprak, A. Waechter (2016). A second-order method for convex l1-regularized
+    optimization with active-set prediction. Optim. Methods Softw. 31, 605-621.
+[2] J. More, G. Toraldo (1991). On the solution of large quadratic programming problems with bound constraints.
+    SIAM J. Optim. 1, 93-113.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crfit import vectors
+from crfit.trainers.newton.conjugate_gradient import Workspace, mixed
+from crfit.trainers.newton.globalisation import MAX_TRIALS, SUFFICIENT, Globalisation, Model, Move, Point
+from crfit.trainers.wolfe_search import backtracking
+from crfit.training.stopping import StopReason
+from crfit.vectors import Vector
+
+#: Share of the Hessian's diagonal in the metric.
+MIX = 0.3
+#: Products allowed in one step, if `max_cg` allows as many.
+MAX_PRODUCTS = 100
+#: A cycle ends when this share of the free weights has crossed zero, after at least `SHORTEST` products.
+CROSSED = 0.02
+SHORTEST = 5
+#: Lengths of a cycle that are tried until Q falls.
+LENGTHS = 1.0, 0.25, 0.0625
+#: `reach` at the start, and its range.
+REACH = 1.0
+REACHES = 0.05, 64.0
+#: Q predicts F badly or well: share of the predicted decrease.
+POOR, GOOD = 0.25, 0.75
+
+
+class OrthantSearch(Globalisation):
+    """Minimises the model in the orthant of the point, then searches along the projected step."""
+
+    def __init__(self) -> None:
+        self.reach = REACH
+        self.predicted = 0.0  # decrease of the model in the last step
+
+    def advance(self, point: Point, work: Workspace, model: Model) -> Move:
+        """Move to a better point, or return why none was found."""
+        point.pin()
+        face = _Face(point, work, model, self.reach)
+        face.minimise()
+        self.predicted = face.decrease
+        if not face.finite:
+            return Move(0.0, face.products, 0, StopReason.DIVERGED, "a Hessian product is not finite")
+
+        def trial(length: float) -> tuple[float, float]:
+            slope = vectors.project_orthant(point.w, work.s, length, face.v, point.w_trial, point.free)
+            return point.evaluate(), slope
+
+        accepted = backtracking(
+            trial, point.value, improves=point.shorter_gradient, c1=SUFFICIENT, max_trials=MAX_TRIALS
+        )
+        if accepted is None:
+            return Move(0.0, face.products, 0, StopReason.LINE_SEARCH, "no step lowers the objective")
+        kept = (point.value - accepted.value) / face.decrease if face.decrease > 0.0 else 0.0
+        if accepted.trials > 1 or kept < POOR:
+            self.reach = max(0.5 * self.reach, REACHES[0])
+        elif kept > GOOD:
+            self.reach = min(2.0 * self.reach, REACHES[1])
+        point.accept()
+        return Move(accepted.step, face.products, accepted.trials - 1)
+
+    def extra(self) -> dict[str, float]:
+        """Numbers for the log, besides the step size."""
+        return {"reach": self.reach, "predicted": self.predicted}
+
+    def state(self) -> dict[str, Any]:
+        """What a resume needs."""
+        return {"reach": self.reach}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Sets: the reach, from `state`."""
+        self.reach = float(state["reach"])
+
+
+class _Face:
+    """The model in the orthant of a point, and its approximate minimum ``work.s``."""
+
+    def __init__(self, point: Point, work: Workspace, model: Model, reach: float) -> None:
+        objective, xp = point.objective, point.objective.xp
+        assert model.metric is not None
+        self.objective, self.xp, self.work, self.w = objective, xp, work, point.w
+        self.xi, self.max_products = model.xi, min(model.max_products, MAX_PRODUCTS)
+        self.v = xp.empty_like(point.w)
+        vectors.pseudo_gradient(point.w, point.g, objective.l1, self.v, point.free)
+        self.orthant = xp.where(point.w != 0.0, xp.sign(point.w), -xp.sign(self.v))
+        self.free = self.orthant != 0.0  # weights that conjugate gradients move
+        self.bounded = xp.ones(len(point.w), dtype=bool)
+        self.bounded[point.free] = False  # unpenalised weights have no orthant
+        self.free |= ~self.bounded
+        self.damping = xp.maximum(xp.abs(self.v) / reach - model.metric, 0.0)
+        self.metric = mixed(model.metric, MIX, objective.l2, xp.empty_like(point.w), point.free)
+        self.metric += self.damping
+        self.hs = xp.zeros_like(point.w)  # (H + B) s
+        self.products, self.decrease, self.finite = 0, 0.0, True
+
+    def minimise(self) -> None:
+        """Sets: ``work.s``, decrease."""
+        work = self.work
+        work.clear()
+        target = -1.0
+        while self.products < self.max_products:
+            work.res[:] = self.xp.where(self.free, -self.v - self.hs, 0.0)
+            zr = vectors.cg_residual(work.res, 0.0, self.hs, self.metric)
+            if target < 0.0:
+                target = self.xi * self.xi * zr
+            if zr <= target or not self._cycle(zr, target):
+                return
+
+    def _cycle(self, zr: float, target: float) -> bool:
+        """Conjugate gradients, then the projection; return whether the model falls by it."""
+        work, xp = self.work, self.xp
+        before, n_free = work.s.copy(), int(self.free.sum())
+        work.d[:] = work.res / self.metric
+        for k in range(1, self.max_products - self.products + 1):
+            self._product(work.d, work.product)
+            curvature = vectors.dot(work.d, work.product)
+            if not curvature > 0.0:
+                self.finite = curvature == 0.0
+                break
+            a = zr / curvature
+            vectors.axpy(work.s, a, work.d, work.s)
+            vectors.axpy(self.hs, a, work.product, self.hs)
+            product = xp.where(self.free, work.product, 0.0)
+            zr, last = vectors.cg_residual(work.res, a, product, self.metric), zr
+            crossed = self._crossed(work.s)
+            if zr <= target or (k >= SHORTEST and int(crossed.sum()) > CROSSED * n_free):
+                break
+            work.d *= zr / last
+            work.d += work.res / self.metric
+        return self.finite and self._project(before)
+
+    def _project(self, before: Vector) -> bool:
+        """Shorten the cycle from `before` to ``work.s`` until the projected step lowers the model."""
+        work, xp = self.work, self.xp
+        change = work.s - before
+        for length in LENGTHS:
+            vectors.axpy(before, length, change, work.s)
+            crossed = self._crossed(work.s)
+            if length < 1.0 or bool(crossed.any()):
+                work.s[:] = xp.where(crossed, -self.w, work.s)
+                self._product(work.s, self.hs)
+            decrease = -vectors.dot(self.v, work.s) - 0.5 * vectors.dot(work.s, self.hs)
+            if decrease > self.decrease:
+                self.decrease = decrease
+                self.free &= ~crossed
+                return True
+        work.s[:] = before
+        return False
+
+    def _crossed(self, s: Vector) -> Any:
+        """Free weights that ``w + s`` has outside of the orthant."""
+        return self.free & self.bounded & ((self.w + s) * self.orthant <= 0.0)
+
+    def _product(self, x: Vector, out: Vector) -> None:
+        """Set ``out = (H + B) x``."""
+        self.objective.hvp(x, out=out)
+        out += self.damping * x
+        self.products += 1
