@@ -68,7 +68,7 @@ class ReferenceDual:
             u[:] = before
             done = self._steps(u, order[n * k // count : n * (k + 1) // count], rule, sigma)
             change += u - before
-            total = Epoch(*(a + b for a, b in zip(total, done, strict=True)))
+            total = Epoch(total.trials + done.trials, total.accepted + done.accepted, total.gain + done.gain)
         u[:] = before + change / sigma
         return total
 

@@ -33,6 +33,7 @@ number.
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def dual_start(
         value = dual.value(u)
         gains.append(value - before)
         shards.note(gains[-1])
-        kept = {"sigma": shards.sigma}
+        kept: dict[str, Any] = {"sigma": shards.sigma}
         if u is not w:
             vectors.soft_threshold(u, l1 / l2, w)
             kept["u"] = u
@@ -151,4 +152,3 @@ def stochastic_start(
 
 def _ended(met: list[float]) -> bool:
     return len(met) >= SGD_EPOCHS or (len(met) > 1 and met[-1] > SGD_ENOUGH * met[-2])
-
