@@ -14,6 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bench import corpora
 from bench.corpora import CORPORA
 from bench.corpora.corpus import first_sequences
@@ -122,6 +124,15 @@ class Loaded:
             options |= {"weights": problem.weights, "transitions": problem.chosen_transitions}
             options["order"] = problem.order
         return make_objective(self.train, l2=problem.l2, l1=problem.l1, n_threads=n_threads, **options)
+
+    def sample(self, n: int) -> Loaded:
+        """The first sequences, after one for each label: few sequences have few labels, which is faster."""
+        train = self.train
+        owner = np.repeat(np.arange(train.n_sequences), train.lengths)
+        chosen = set(owner[np.unique(np.asarray(train.labels), return_index=True)[1]].tolist())
+        others = (i for i in range(train.n_sequences) if i not in chosen)
+        chosen |= {i for i, _ in zip(others, range(n - len(chosen)), strict=False)}
+        return replace(self, train=train.subset(sorted(chosen)))
 
     def with_l2(self, l2: float) -> Loaded:
         """The same data with another penalty."""

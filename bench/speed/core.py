@@ -37,17 +37,15 @@ OURS, RIVAL = "crfit", "python-crfsuite"
 RIVAL_TOOL = "python_crfsuite"
 GRADIENTS, ITERATIONS = 15, 20  # per round
 FILLED = 10  # iterations until ten pairs are stored; they do not count
-READINGS, TAGGER_ITERATIONS = 5, 30
+READINGS = 5
 
 
 def tasks(quick: bool) -> list[Task]:
     rounds = 1 if quick else 3
     of = {w: f"conll2000-quarter-{w}" if quick else f"conll2000-{w}" for w in WEIGHTS}
     beside = {w: {"weights": w, "rounds": rounds, "iterations": ITERATIONS} for w in WEIGHTS}
-    tagging = {"what": "tagging", "weights": "observed", "rounds": rounds}
     return [
         *(Task(f"speed-{w}", of[w], {"what": "speed", **beside[w]}, needs=RIVAL_TOOL) for w in WEIGHTS),
-        Task("tagging", of["observed"], tagging, needs=RIVAL_TOOL),
         Task("reading", of["observed"], {"what": "reading"}),
         *(Task(f"memory-{w}", of[w], {"what": "memory", "weights": w}) for w in WEIGHTS),
         *(Task(f"training-{w}", of[w], {"what": "training", "weights": w}) for w in WEIGHTS),
@@ -55,7 +53,7 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def measure(task: Task, setting: Setting) -> Iterator[Row]:
-    measures = {"speed": _speed, "tagging": _tagging, "reading": _reading, "memory": _memory}
+    measures = {"speed": _speed, "reading": _reading, "memory": _memory}
     measured = measures.get(task.settings["what"], _training)
     yield from measured(task, problems.problem(task.problem).load(setting.data))
 
@@ -100,38 +98,6 @@ def _iterations(steps: Sequence[Point | crfit.Progress]) -> Iterator[tuple[int, 
             yield after.iteration, after.seconds - before.seconds
 
 
-def _tagging(task: Task, loaded: Loaded) -> Iterator[Row]:
-    """Tag the test part, given as lists of str, with a model of each tool."""
-    test = loaded.attribute_lists("test")
-    size = {"n_tokens": loaded.part("test").n_tokens}
-    objective = loaded.objective(THREADS)
-    run = crfit.train(objective, "lbfgs", stop=crfit.Stop(max_iter=TAGGER_ITERATIONS))
-    model = crfit.Model.from_training(objective, run)
-    with tempfile.TemporaryDirectory() as folder:
-        tagger = None if tool(RIVAL_TOOL).absent() else _crfsuite_tagger(loaded, folder)
-        for _ in range(task.settings["rounds"]):
-            if tagger is not None:
-                yield _row("tagging", RIVAL, _timed(lambda: [tagger.tag(x) for x in test]), 1, **size)
-            ours = _timed(lambda: model.tag_many(test, n_threads=THREADS))
-            yield _row("tagging", OURS, ours, THREADS, **size)
-
-
-def _crfsuite_tagger(loaded: Loaded, folder: str) -> Any:
-    """With the original attribute names: `bench.tools` shortens them, which makes lookups faster."""
-    import pycrfsuite
-
-    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
-    for x, y in zip(loaded.attribute_lists(), loaded.label_lists(), strict=True):
-        trainer.append(x, y)
-    options = {"c1": 0.0, "c2": loaded.problem.l2 / 2, "feature.possible_transitions": True}
-    trainer.set_params({**options, "max_iterations": TAGGER_ITERATIONS})
-    path = str(Path(folder) / "crfsuite.model")
-    trainer.train(path)
-    tagger = pycrfsuite.Tagger()
-    tagger.open(path)
-    return tagger
-
-
 def _reading(task: Task, loaded: Loaded) -> Iterator[Row]:
     """From the compressed file."""
     with tempfile.TemporaryDirectory() as folder:
@@ -167,7 +133,7 @@ def _training(task: Task, loaded: Loaded) -> Iterator[Row]:
 
 #: How many times as fast crfit must be at least, with slack for other machines.
 FASTER = {"gradient-all": 10.0, "iteration-all": 4.0, "gradient-observed": 6.0, "iteration-observed": 5.0}
-FASTER |= {"threads-all": 1.5, "threads-observed": 1.5, "tagging": 3.0}
+FASTER |= {"threads-all": 1.5, "threads-observed": 1.5}
 #: Optimum and scores of the whole corpus: of CRF++, CRFsuite and Wapiti with all weights, of CRFsuite with
 #: observed weights.
 PUBLISHED = {"all": (7705.31, 96.05, 93.79), "observed": (8856.50, 95.96, 93.63)}
@@ -199,12 +165,6 @@ def lines(results: Results) -> Iterator[tuple[str, str, str, str, float | None]]
         both = f"{_seconds(one)}, {_seconds(gradient)}"
         title, ratio = f"gradient on one and two threads, {label}", _ratio(one, gradient)
         yield f"threads-{weights}", title, both, "", ratio
-    size = results.median("n_tokens", measured="tagging")
-    ours, theirs = (
-        _ratio(size, results.median("seconds", measured="tagging", tool=x)) for x in (OURS, RIVAL)
-    )
-    told = shown(ours, ",.0f"), shown(theirs, ",.0f")
-    yield "tagging", "tagging, tokens per second", *told, _ratio(ours, theirs)
 
 
 def tables(results: Results) -> dict[str, str]:

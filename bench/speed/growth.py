@@ -29,6 +29,7 @@ from bench.corpora.generated import linked_chains
 from bench.pictures import Drawable, Line, Panel, Picture
 from bench.records import Check, Results, Row, Task
 from bench.setting import ROOT, THREADS, Setting
+from bench.speed.tagging import crfsuite_tagger, train_crfsuite
 from bench.tables import Column, markdown, shown, table_of
 from bench.tools import tool
 from bench.tools.tool import Limits
@@ -183,20 +184,12 @@ def _corpus(task: Task, setting: Setting) -> Iterator[Row]:
         return
     loaded = problem.load(setting.data)
     if sample is not None:
-        loaded = replace(loaded, train=loaded.train.subset(_with_all_labels(loaded.train, sample)))
+        loaded = loaded.sample(sample)
     facts = {"n_tokens": loaded.train.n_tokens, "n_labels": loaded.train.n_labels}
     curve = tool(RIVAL).run(loaded, Limits(max_iter=ITERATIONS, scores=False))
     for first, second in zip(curve.points[1:], curve.points[2:], strict=False):
         yield {**facts, "measured": GRADIENT, "tool": RIVAL, "seconds": second.seconds - first.seconds}
     yield from _tagging(loaded)
-
-
-def _with_all_labels(data: crfit.Dataset, n: int) -> list[int]:
-    """The first sequences, after one for each label: few sequences have few labels, which would be faster."""
-    owner = np.repeat(np.arange(data.n_sequences), data.lengths)
-    chosen = set(owner[np.unique(np.asarray(data.labels), return_index=True)[1]].tolist())
-    others = (i for i in range(data.n_sequences) if i not in chosen)
-    return sorted(chosen | {i for i, _ in zip(others, range(n - len(chosen)), strict=False)})
 
 
 def _gradients(problem: problems.Problem, setting: Setting) -> Iterator[Row]:
@@ -229,23 +222,15 @@ def _gradients(problem: problems.Problem, setting: Setting) -> Iterator[Row]:
 
 def _tagging(loaded: problems.Loaded) -> Iterator[Row]:
     """Tag the test part, given as lists of str, with a model of each tool after a few iterations."""
-    import pycrfsuite
-
     test, n_tokens = loaded.attribute_lists("test"), loaded.part("test").n_tokens
     facts = {"n_tokens": n_tokens, "n_labels": loaded.train.n_labels}
     objective = loaded.objective(THREADS)
     run = crfit.train(objective, "lbfgs", stop=crfit.Stop(max_iter=ITERATIONS))
     model = crfit.Model.from_training(objective, run)
-    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
-    for x, y in zip(loaded.attribute_lists(), loaded.label_lists(), strict=True):
-        trainer.append(x, y)
-    every = loaded.problem.transitions == "all"
-    trainer.set_params({"max_iterations": ITERATIONS, "feature.possible_transitions": every})
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "crfsuite.model")
-        trainer.train(path)
-        tagger = pycrfsuite.Tagger()
-        tagger.open(path)
+        train_crfsuite(loaded, ITERATIONS, path)
+        tagger = crfsuite_tagger(path)
         part = test[: max(1, int(len(test) * min(1.0, 100.0 / loaded.train.n_labels)))]  # it takes a while
         shared = sum(map(len, part))
         seconds = _fastest(lambda: [tagger.tag(x) for x in part]) * n_tokens / shared

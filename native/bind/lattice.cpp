@@ -6,28 +6,12 @@
 #include <vector>
 
 #include "bind/bind.hpp"
-#include "bind/views.hpp"
-#include "lattice/decoder.hpp"
+#include "bind/decoder.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
-
-struct PyDecoder {
-  nb::object layout_owner;
-  Vector<double> weights;
-  crfit::Decoder decoder;
-
-  PyDecoder(nb::object layout_object, Vector<double> w)
-      : layout_owner(layout_object), weights(w), decoder(view_of(layout_object, w), w.data()) {}
-
-  static const crfit::LayoutView& view_of(const nb::object& layout_object, const Vector<double>& w) {
-    const crfit::LayoutView& layout = nb::cast<Layout&>(layout_object).view;
-    check_weights(w, layout);
-    return layout;
-  }
-};
 
 using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Out3 = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;

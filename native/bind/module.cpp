@@ -11,6 +11,7 @@ NB_MODULE(_native, m) {
   bind_base(m);
   bind_text(m);
   bind_lattice(m);
+  bind_tagging(m);
   bind_batch(m);
   bind_online(m);
   bind_margin(m);

@@ -14,6 +14,7 @@
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
 #include "text/alphabet.hpp"
+#include "text/block_reader.hpp"
 #include "text/error.hpp"
 #include "text/reader.hpp"
 #include "text/sequence_reader.hpp"
@@ -107,11 +108,12 @@ void translate_text_error(const std::exception_ptr& pointer, void* type) {
 // --- Python objects ---
 
 nb::tuple read_sequences(nb::handle X, Alphabet& alphabet, bool grow, int n_threads) {
-  crfit::SequenceReader reader(alphabet, grow, n_threads);
-  reader.read(X.ptr());
-  const nb::object values = reader.attr_values.empty() ? nb::none() : nb::cast(to_numpy(std::move(reader.attr_values)));
-  return nb::make_tuple(to_numpy(std::move(reader.seq_ptr)), to_numpy(std::move(reader.attr_ptr)),
-                        to_numpy(std::move(reader.attr_ids)), values, reader.n_dropped);
+  crfit::Sequences found =
+      grow ? crfit::read_growing(X.ptr(), alphabet, n_threads) : crfit::read_known(X.ptr(), alphabet, n_threads);
+  const bool with_values = found.has_values;
+  return nb::make_tuple(to_numpy(std::move(found.seq_ptr)), to_numpy(std::move(found.attr_ptr)),
+                        to_numpy(std::move(found.attr_ids)),
+                        to_numpy_or_none(std::move(found.attr_values), with_values), found.n_dropped);
 }
 
 NumpyVector<int32_t> read_labels(nb::handle y, const Vector<int64_t>& seq_ptr, Alphabet& alphabet, bool flat) {

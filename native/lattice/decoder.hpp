@@ -1,9 +1,11 @@
 // Inference with fixed weights: Viterbi, n-best, marginals, log Z, path scores. Thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "base/spares.hpp"
 #include "lattice/kernels.hpp"
 #include "lattice/prepared.hpp"
 
@@ -24,15 +26,25 @@ class Decoder {
   // The n most probable label sequences of every sequence, best first.
   std::vector<std::vector<Path>> nbest(const DataView& data, int n, int n_threads) const;
 
+  int n_labels() const { return weights_.view().Y; }
+
  private:
-  int lanes_for(const DataView& data) const;
+  int lanes_for(const DataView& data, bool only_best) const;
   template <class Body>
   void each_span(const DataView& data, int n_threads, int lanes, const Body& body) const;
   bool has_edges(const DataView& data) const {
     return data.edge_ptr != nullptr && weights_.view().layout->n_edge_attributes > 0;
   }
 
+  // A worker's temporaries, which other calls may have used before.
+  struct Room {
+    Room(const LayoutView& layout, int64_t max_T, bool has_edges, int lanes);
+    const int64_t max_T;
+    WorkerScratch scratch;
+  };
+
   PreparedWeights weights_;
+  mutable std::array<Spares<Room>, 3> rooms_;  // without edge attributes: one by one, few lanes, many lanes
 };
 
 }  // namespace crfit

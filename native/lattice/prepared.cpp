@@ -351,6 +351,21 @@ void PreparedWeights::set(const double* w) {
   ngrams_->show(view_);
 }
 
+void PreparedWeights::list_attributes() {
+  if (layout_.state_ptr == nullptr) return;
+  attributes_.assign(static_cast<std::size_t>(layout_.n_attributes), AttributeWeights{});
+  for (int64_t a = 0; a < layout_.n_attributes; ++a) {
+    AttributeWeights& entry = attributes_[static_cast<std::size_t>(a)];
+    entry.row = hot_row_[static_cast<std::size_t>(a)];
+    if (entry.row >= 0) continue;
+    for (int64_t i = layout_.state_ptr[a], k = 0; i < layout_.state_ptr[a + 1]; ++i, ++k) {
+      entry.weight[k] = view_.w[i];
+      entry.label[k] = layout_.state_labels[i];
+    }
+  }
+  view_.attributes = attributes_.data();
+}
+
 double* PreparedWeights::share(const int32_t* token_of, int64_t size) {
   if (shared_.size() != size) shared_.resize(size);
   view_.token_of = token_of;

@@ -10,8 +10,6 @@
 
 namespace crfit {
 
-constexpr int kHotLabels = 3;  // weights="observed": attributes with at least this many labels get a dense row
-
 // Doubles in the tables of all histories, m = 1..k (HistoryTable).
 int64_t ngram_size(const LayoutView& layout);
 
@@ -88,6 +86,7 @@ class PreparedWeights {
 
   void set(const double* w);                                                                 // w must stay alive
   void set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a);  // tr = base + a step
+  void list_attributes();  // for tagging with the weights that were set
   void use_index(const TokenIndex* tokens) { view_.tokens = tokens; }
   void use_offsets(const double* offsets) { view_.offsets = offsets; }
   // Makes positions read their node scores from a table of `size` doubles, which the caller fills.
@@ -101,6 +100,7 @@ class PreparedWeights {
   Buffer<double> start_, end_, tail_, hot_rows_, shared_;
   std::vector<int32_t> hot_row_;
   std::vector<int64_t> hot_attributes_;
+  Vector<AttributeWeights> attributes_;
 };
 
 // One worker's temporaries.

@@ -138,27 +138,38 @@ inline void scores_from_index(Width<P> width, const Prepared& pre, int64_t posit
   }
 }
 
-// weights="observed" on any data, by attribute id: first the dense rows, in registers, then the single weights.
+// weights="observed" on any data, by attribute id: single weights at once, dense rows together, in registers.
 template <int P>
 inline void scores_from_ids(Width<P> width, const DataView& data, const Prepared& pre, int64_t position, double* u) {
   constexpr int64_t kGroup = 64;  // dense rows gathered before they are added
   const int64_t* ptr = pre.layout->state_ptr;
   const int32_t* label = pre.layout->state_labels;
   const int64_t first = data.attr_ptr[position], last = data.attr_ptr[position + 1];
+  const int64_t total = data.attr_ptr[data.n_positions];
   for (int j = 0; j < width.yp(); ++j) u[j] = 0.0;
   for (int64_t begin = first; begin < last; begin += kGroup) {
     const int64_t end = last - begin < kGroup ? last : begin + kGroup;
     int32_t rows[kGroup];
     double values[kGroup];
     int64_t n = 0;
+    const auto gather = [&](int32_t row, double x) {
+      rows[n] = row;
+      values[n++] = x;
+      prefetch_row(pre.hot_rows + static_cast<int64_t>(row) * width.yp(), width.yp());
+    };
     for (int64_t k = begin; k < end; ++k) {
       const int64_t a = data.attr_ids[k];
       if (a >= pre.layout->n_attributes) continue;
       const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
-      if (pre.hot_row[a] >= 0) {
-        rows[n] = pre.hot_row[a];
-        values[n++] = x;
-        prefetch_row(pre.hot_rows + static_cast<int64_t>(pre.hot_row[a]) * width.yp(), width.yp());
+      if (pre.attributes != nullptr) {
+        if (k + kAheadScores < total) __builtin_prefetch(pre.attributes + data.attr_ids[k + kAheadScores]);
+        const crfit::AttributeWeights& entry = pre.attributes[a];
+        if (entry.row >= 0)
+          gather(entry.row, x);
+        else
+          for (int i = 0; i < crfit::kHotLabels - 1; ++i) u[entry.label[i]] += x * entry.weight[i];
+      } else if (pre.hot_row[a] >= 0) {
+        gather(pre.hot_row[a], x);
       } else {
         for (int64_t i = ptr[a]; i < ptr[a + 1]; ++i) u[label[i]] += x * pre.w[i];
       }
@@ -187,6 +198,10 @@ inline void prefetch_scores(const DataView& data, const Prepared& pre, int64_t p
     const int64_t first = data.attr_ptr[position], end = data.attr_ptr[data.n_positions];
     for (int64_t k = first; k < first + kAheadScores && k < end; ++k)
       prefetch_row(pre.w + data.attr_ids[k] * pre.row_stride, pre.YP);
+  } else if (pre.attributes != nullptr) {
+    const int64_t first = data.attr_ptr[position], end = data.attr_ptr[data.n_positions];
+    for (int64_t k = first; k < first + kAheadScores && k < end; ++k)
+      __builtin_prefetch(pre.attributes + data.attr_ids[k]);
   } else if (pre.tokens != nullptr) {
     const int32_t* rows = pre.tokens->dense_rows + pre.tokens->dense_ptr[position];
     for (int64_t k = 0; k < kAheadScores; ++k)

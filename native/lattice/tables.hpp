@@ -22,6 +22,14 @@ struct TokenIndex {
   const double* sparse_values = nullptr;  // null: all 1
 };
 
+// The weights of an attribute for tagging with weights="observed", half a cache line: a dense row, or single weights.
+constexpr int kHotLabels = 3;  // attributes with at least this many labels get a dense row
+struct AttributeWeights {
+  double weight[kHotLabels - 1];  // 0 where there are fewer
+  int32_t label[kHotLabels - 1];
+  int32_t row;  // of Prepared::hot_rows, or -1
+};
+
 // Scores of a label after a history of m labels: the sum over all n-grams of up to m + 1 labels that end there. A row
 // is a history, its first label most significant. Position t uses the table with m = min(t, k).
 struct HistoryTable {
@@ -89,6 +97,8 @@ struct Prepared {
   const int32_t* token_of = nullptr;  // [n_positions] row of `shared` with the node scores, null: not shared
   const double* shared = nullptr;     // [.][YP] node scores of distinct positions, without boundary and offsets
   double scale = 1.0;                 // factor of w and of edges; tr, start and end are unscaled
+  // weights="observed", fixed weights: [n_attributes], used instead of hot_row and w; null: not made.
+  const AttributeWeights* attributes = nullptr;
 };
 
 // Sequences side by side, one in each lane (lane_lattice.hpp). Sixteen measured faster than eight with 22 to 1,100

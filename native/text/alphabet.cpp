@@ -1,5 +1,6 @@
 #include "text/alphabet.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -65,7 +66,13 @@ std::vector<int32_t> Alphabet::find_all(const Strings& strings) const {
 std::vector<int32_t> Alphabet::add_all(const Strings& strings) {
   reserve(size() + strings.size, static_cast<int64_t>(bytes_.size()) + strings.offsets[strings.size]);
   std::vector<int32_t> ids(static_cast<std::size_t>(strings.size));
-  for (int64_t i = 0; i < strings.size; ++i) ids[static_cast<std::size_t>(i)] = add(strings[i]);
+  constexpr int64_t kGroup = 32;  // strings that wait for their slots together
+  uint64_t hashes[kGroup];
+  for (int64_t first = 0; first < strings.size; first += kGroup) {
+    const int64_t count = std::min(strings.size - first, kGroup);
+    for (int64_t k = 0; k < count; ++k) prefetch(hashes[k] = hash_bytes(strings[first + k]));
+    for (int64_t k = 0; k < count; ++k) ids[static_cast<std::size_t>(first + k)] = add(strings[first + k], hashes[k]);
+  }
   return ids;
 }
 

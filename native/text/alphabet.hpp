@@ -63,36 +63,44 @@ class Alphabet {
   int32_t add(std::string_view s, uint64_t hash);
   void reserve(int64_t n_strings, int64_t n_bytes);
 
-  // Ids of n strings given by string(i), -1 where absent. In large alphabets a look-up mostly waits for the slot, the
-  // offset and the bytes in turn, so a group of strings waits for each of them together.
+  // Ids of n strings given by string(i), -1 where absent.
   template <class String>
   void find_all(std::size_t n, String string, int32_t* ids) const {
     constexpr std::size_t kGroup = 32;
+    std::string_view strings[kGroup];
     uint64_t hashes[kGroup];
     for (std::size_t first = 0; first < n; first += kGroup) {
       const std::size_t count = n - first < kGroup ? n - first : kGroup;
       for (std::size_t k = 0; k < count; ++k) {
-        hashes[k] = hash_bytes(string(first + k));
+        strings[k] = string(first + k);
+        hashes[k] = hash_bytes(strings[k]);
         prefetch(hashes[k]);
       }
-      for (std::size_t k = 0; k < count; ++k) prefetch_string(hashes[k]);
-      for (std::size_t k = 0; k < count; ++k) prefetch_bytes(hashes[k]);
-      for (std::size_t k = 0; k < count; ++k) ids[first + k] = find(string(first + k), hashes[k]);
+      find_hashed(count, strings, hashes, ids + first);
     }
+  }
+
+  // The same for a few strings with these hashes, whose slots were prefetched. In large alphabets a look-up mostly
+  // waits for the slot, the offset and the bytes in turn, so the strings wait for each of them together.
+  void find_hashed(std::size_t n, const std::string_view* strings, const uint64_t* hashes, int32_t* ids) const {
+    for (std::size_t k = 0; k < n; ++k) {
+      ids[k] = first_with_tag(hashes[k]);
+      if (ids[k] >= 0) __builtin_prefetch(&offsets_[static_cast<std::size_t>(ids[k])]);
+    }
+    for (std::size_t k = 0; k < n; ++k)
+      if (ids[k] >= 0) __builtin_prefetch(bytes_.data() + offsets_[static_cast<std::size_t>(ids[k])]);
+    for (std::size_t k = 0; k < n; ++k)
+      if (ids[k] >= 0 && !same((*this)[ids[k]], strings[k])) ids[k] = find(strings[k], hashes[k]);
   }
 
   std::vector<int32_t> find_all(const Strings& strings) const;  // ids, -1 where absent
   std::vector<int32_t> add_all(const Strings& strings);         // ids, new or old
 
-  // Prefetches what a look-up with this hash reads: first the slot, later the offset of its string, then its bytes.
+  // Prefetches what a look-up with this hash reads: first the slot, later the offset of its string.
   void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[slot_begin(hash)]); }
   void prefetch_string(uint64_t hash) const {
     const int32_t id = slots_[slot_begin(hash)].id;
     if (id >= 0) __builtin_prefetch(&offsets_[static_cast<std::size_t>(id)]);
-  }
-  void prefetch_bytes(uint64_t hash) const {
-    const int32_t id = slots_[slot_begin(hash)].id;
-    if (id >= 0) __builtin_prefetch(bytes_.data() + offsets_[static_cast<std::size_t>(id)]);
   }
 
   const std::vector<char>& bytes() const { return bytes_; }
@@ -106,6 +114,30 @@ class Alphabet {
   void grow();
   std::size_t slot_begin(uint64_t hash) const { return (hash >> 32) & (slots_.size() - 1); }
   std::size_t slot_of(std::string_view s, uint64_t hash) const;
+
+  // The id of the first string whose hash has the same tag, nearly always the one with this hash; -1 without one.
+  int32_t first_with_tag(uint64_t hash) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t i = slot_begin(hash);
+    while (slots_[i].id >= 0 && slots_[i].tag != static_cast<uint32_t>(hash >> 32)) i = (i + 1) & mask;
+    return slots_[i].id;
+  }
+
+  // Whether two strings are equal, without a function call for short ones.
+  static bool same(std::string_view a, std::string_view b) {
+    const std::size_t n = a.size();
+    if (n != b.size()) return false;
+    if (n < 8 || n > 32) return std::memcmp(a.data(), b.data(), n) == 0;
+    const auto differ = [&](std::size_t at) {
+      uint64_t x, y;
+      std::memcpy(&x, a.data() + at, 8);
+      std::memcpy(&y, b.data() + at, 8);
+      return x ^ y;
+    };
+    uint64_t bits = differ(n - 8);
+    for (std::size_t at = 0; at + 8 < n; at += 8) bits |= differ(at);
+    return bits == 0;
+  }
 
   std::vector<char> bytes_;
   std::vector<int64_t> offsets_;  // [size + 1]

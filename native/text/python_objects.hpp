@@ -77,6 +77,13 @@ inline nanobind::object as_list(PyObject* object) {
   return list;
 }
 
+// X as a list or tuple of sequences; raises DataError for other objects.
+inline nanobind::object list_of_sequences(PyObject* X) {
+  nanobind::object sequences = is_no_list(X) ? nanobind::object() : as_list(X);
+  if (!sequences.is_valid()) raise_data_error("X must be a list of sequences, not " + type_name(X), -1, -1);
+  return sequences;
+}
+
 // Bytes of str or bytes: borrowed from the object, or from `holder` if the str has surrogates.
 // Empty optional (no exception set): code points without an encoding.
 inline std::optional<std::string_view> text_bytes(PyObject* text, nanobind::object& holder) {

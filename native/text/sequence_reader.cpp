@@ -2,7 +2,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -23,38 +22,35 @@ constexpr int kMaxDepth = 64;                                // of nested values
 
 void SequenceReader::fail(const std::string& message) const { raise_data_error(message, sequence_, position_); }
 
-void SequenceReader::read(PyObject* X) {
-  const nb::object sequences = is_no_list(X) ? nb::object() : as_list(X);
-  if (!sequences.is_valid()) fail("X must be a list of sequences, not " + type_name(X));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequences.ptr()); ++i) {
-    sequence_ = i;
-    position_ = -1;
-    const nb::object sequence = nb::borrow(PySequence_Fast_GET_ITEM(sequences.ptr(), i));
-    read_sequence(sequence.ptr());
-  }
-  intern_block();
-  // Names of the last block; then drop the ids of unknown names (-1).
-  if (!grow_) drop_unknown();
-  if (std::all_of(attr_values.begin(), attr_values.end(), [](double v) { return v == 1.0; })) attr_values.clear();
-}
-
-void SequenceReader::read_sequence(PyObject* sequence) {
+bool SequenceReader::read_sequence(PyObject* sequence, int64_t number) {
+  sequence_ = number;
+  position_ = -1;
   if (is_no_list(sequence))
     fail("a sequence must be a list of items, not " + type_name(sequence) +
          "; X is a list of sequences: one sequence x is given as [x]");
   const nb::object items = as_list(sequence);
   if (!items.is_valid()) fail("a sequence must be a list of items, not " + type_name(sequence));
-  if (PySequence_Fast_GET_SIZE(items.ptr()) == 0) fail("the sequence is empty; leave it out");
+  if (PySequence_Fast_GET_SIZE(items.ptr()) == 0) {
+    if (allow_empty_) return false;
+    fail("the sequence is empty; leave it out");
+  }
   for (Py_ssize_t t = 0; t < PySequence_Fast_GET_SIZE(items.ptr()); ++t) {
     position_ = t;
     const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), t));
     read_item(item.ptr());
-    attr_ptr.push_back(static_cast<int64_t>(n_read()));
+    found.attr_ptr.push_back(static_cast<int64_t>(n_read()));
     // Names are copied with the GIL and looked up in blocks without it, on all threads: looking up each name at once
     // would cost a cache miss each and block other Python threads.
     if (names_.size() >= kBlockNames || names_.bytes.size() >= kBlockBytes) intern_block();
   }
-  seq_ptr.push_back(static_cast<int64_t>(attr_ptr.size()) - 1);
+  found.seq_ptr.push_back(static_cast<int64_t>(found.attr_ptr.size()) - 1);
+  return true;
+}
+
+void SequenceReader::finish() {
+  intern_block();
+  if (growing_ == nullptr) found.drop_unknown();
+  found.drop_ones();
 }
 
 void SequenceReader::read_item(PyObject* item) {
@@ -207,23 +203,18 @@ void SequenceReader::add_name(PyObject* name, double value) {
   close_name(value);
 }
 
-// Values are stored from the first one that is not 1.
 void SequenceReader::close_name(double value) {
-  if (value != 1.0 && !has_values_) {
-    // Most data has no values; those read so far were all 1.
-    attr_values.assign(n_read(), 1.0);
-    has_values_ = true;
-  }
-  if (has_values_) attr_values.push_back(value);
+  found.add_value(value, n_read());
   names_.close();
 }
 
 void SequenceReader::intern_block() {
-  const std::size_t first = attr_ids.size();
-  attr_ids.resize(n_read());
+  const std::size_t first = found.attr_ids.size();
+  found.attr_ids.resize(n_read());
   const auto intern = [&] {
-    int32_t* ids = attr_ids.data() + first;
-    grow_ ? add_names(names_, alphabet_, n_threads_, ids) : find_names(names_, alphabet_, n_threads_, ids);
+    int32_t* ids = found.attr_ids.data() + first;
+    growing_ != nullptr ? add_names(names_, *growing_, n_threads_, ids)
+                        : find_names(names_, alphabet_, n_threads_, ids);
   };
   if (names_.size() < kReleaseNames) {
     intern();
@@ -238,24 +229,15 @@ void SequenceReader::intern_block() {
   names_.clear();
 }
 
-// Closes the gaps that unknown attributes (id -1) leave in ids, values and offsets.
-void SequenceReader::drop_unknown() {
-  n_dropped = std::count(attr_ids.begin(), attr_ids.end(), -1);
-  if (n_dropped == 0) return;
-  int64_t kept = 0, begin = 0;
-  for (std::size_t t = 0; t + 1 < attr_ptr.size(); ++t) {
-    const int64_t end = attr_ptr[t + 1];
-    for (int64_t k = begin; k < end; ++k) {
-      if (attr_ids[k] < 0) continue;
-      attr_ids[kept] = attr_ids[k];
-      if (has_values_) attr_values[kept] = attr_values[k];
-      ++kept;
-    }
-    begin = end;
-    attr_ptr[t + 1] = kept;
+Sequences read_growing(PyObject* X, Alphabet& alphabet, int n_threads) {
+  const nb::object sequences = list_of_sequences(X);
+  SequenceReader reader(alphabet, n_threads);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequences.ptr()); ++i) {
+    const nb::object sequence = nb::borrow(PySequence_Fast_GET_ITEM(sequences.ptr(), i));
+    reader.read_sequence(sequence.ptr(), i);
   }
-  attr_ids.resize(kept);
-  if (has_values_) attr_values.resize(kept);
+  reader.finish();
+  return std::move(reader.found);
 }
 
 }  // namespace crfit

@@ -11,7 +11,8 @@
 // threads can change X without leaving dangling pointers. For the same reason the walk owns a reference to every
 // enclosing container and reads sizes again at each step: number conversion and iterators may run any Python code.
 //
-// Ids follow first appearance: sequence, position, order within the item (sets: sorted by bytes).
+// Ids follow first appearance: sequence, position, order within the item (sets: sorted by bytes). With a fixed
+// alphabet, PlainReader is tried first (BlockReader).
 #pragma once
 
 #include <nanobind/nanobind.h>  // includes Python.h correctly
@@ -23,26 +24,27 @@
 
 #include "text/alphabet.hpp"
 #include "text/names.hpp"
+#include "text/sequences.hpp"
 
 namespace crfit {
 
 class SequenceReader {
  public:
-  SequenceReader(Alphabet& alphabet, bool grow, int n_threads)
-      : alphabet_(alphabet), grow_(grow), n_threads_(n_threads) {}
+  // New attributes are added to the alphabet.
+  SequenceReader(Alphabet& alphabet, int n_threads) : alphabet_(alphabet), growing_(&alphabet), n_threads_(n_threads) {}
+  // New attributes are dropped; an empty sequence is an error or is left out.
+  SequenceReader(const Alphabet& alphabet, bool allow_empty, int n_threads)
+      : alphabet_(alphabet), allow_empty_(allow_empty), n_threads_(n_threads) {}
 
-  void read(PyObject* X);
+  // One sequence, the one with this number in errors. False: it was left out. After the last one call finish().
+  bool read_sequence(PyObject* sequence, int64_t number);
+  void finish();
 
-  std::vector<int64_t> seq_ptr{0};   // [S + 1]
-  std::vector<int64_t> attr_ptr{0};  // [N + 1]
-  std::vector<int32_t> attr_ids;     // [nnz]
-  std::vector<double> attr_values;   // [nnz], or empty: all 1
-  int64_t n_dropped = 0;             // occurrences dropped
+  Sequences found;
 
  private:
   [[noreturn]] void fail(const std::string& message) const;  // DataError at the current position
 
-  void read_sequence(PyObject* sequence);
   void read_item(PyObject* item);
   void read_names(PyObject* container);
   void read_set(PyObject* set);
@@ -55,19 +57,21 @@ class SequenceReader {
   void append(PyObject* text, const char* role, std::string& target) const;
   void add_name(PyObject* name, double value);
   void close_name(double value);
-  std::size_t n_read() const { return attr_ids.size() + names_.size(); }
+  std::size_t n_read() const { return found.attr_ids.size() + names_.size(); }
   void intern_block();
-  void drop_unknown();
 
-  Alphabet& alphabet_;
-  const bool grow_;
+  const Alphabet& alphabet_;
+  Alphabet* const growing_ = nullptr;  // the same, or null
+  const bool allow_empty_ = false;
   const int n_threads_;  // 0: all cores
   Names names_;          // read, not yet interned
   std::string prefix_;   // `key:` of the enclosing containers
   int depth_ = 0;
-  bool has_values_ = false;
   int64_t sequence_ = -1, position_ = -1;
 };
+
+// All sequences of X; new attributes are added to the alphabet.
+Sequences read_growing(PyObject* X, Alphabet& alphabet, int n_threads);
 
 // Labels of sequences that were already read. Positions of sequence i are seq_ptr[i]:seq_ptr[i+1].
 class LabelReader {

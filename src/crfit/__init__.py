@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 #: Version of the package (semantic versioning).
 __version__ = "0.1.0"
 
-from crfit import errors, trainers
-from crfit.data import Dataset, text
-from crfit.engines import make_inference, make_objective
-from crfit.evaluation import evaluate
-from crfit.model import Model, load
-from crfit.racing import RaceResult, race
-from crfit.threads import cpu_level
-from crfit.training import callbacks
-from crfit.training.loop import train
-from crfit.training.records import Result
-from crfit.training.stopping import Progress, Stop, StopReason
-
 if TYPE_CHECKING:
+    from crfit import errors, trainers
+    from crfit.data import Dataset, text
+    from crfit.engines import make_inference, make_objective
     from crfit.estimators import CRF, LogLinear
+    from crfit.evaluation import evaluate
+    from crfit.model import Model, load
+    from crfit.racing import RaceResult, race
+    from crfit.threads import cpu_level
+    from crfit.training import callbacks
+    from crfit.training.loop import train
+    from crfit.training.records import Result
+    from crfit.training.stopping import Progress, Stop, StopReason
 
 __all__ = [
     "CRF",
@@ -46,13 +46,44 @@ __all__ = [
     "trainers",
 ]
 
+# Modules are imported on first use, so that programs that only tag start fast.
+_MODULES = {
+    "CRF": "estimators",
+    "Dataset": "data",
+    "LogLinear": "estimators",
+    "Model": "model",
+    "Progress": "training.stopping",
+    "RaceResult": "racing",
+    "Result": "training.records",
+    "Stop": "training.stopping",
+    "StopReason": "training.stopping",
+    "callbacks": "training",
+    "cpu_level": "threads",
+    "evaluate": "evaluation",
+    "load": "model",
+    "make_inference": "engines",
+    "make_objective": "engines",
+    "race": "racing",
+    "text": "data",
+    "train": "training.loop",
+}
+_FOLDERS = {"data", "engines", "errors", "evaluation", "layout", "model", "racing", "trainers", "training"}
 
 if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Import the estimators on first use, because they import scikit-learn if it is installed."""
-        if name in ("CRF", "LogLinear"):
-            from crfit import estimators
+        """Import the module of a name on first use."""
+        if name in _FOLDERS:
+            return import_module(f"crfit.{name}")
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(f"crfit.{_MODULES[name]}")
+        found = getattr(module, name, None)
+        if found is None:  # a module of its own
+            found = import_module(f"{module.__name__}.{name}")
+        globals()[name] = found
+        return found
 
-            return getattr(estimators, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_FOLDERS})

@@ -5,18 +5,13 @@ goes to a temporary file in the same folder, which is synced to disk and renamed
 the old file or the new one, never part of one, and a failure leaves no temporary file behind.
 """
 
-import bz2
 import contextlib
 import errno
-import gzip
-import lzma
 import os
-import secrets
 import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +62,30 @@ def _decompress_streams(data: bytes, new: Callable[[], Any]) -> bytes:
     return b"".join(parts)
 
 
+# The libraries are imported when a file needs them.
+
+
+def _decompress_gzip(data: bytes) -> bytes:
+    import gzip
+
+    return gzip.decompress(data)
+
+
+def _decompress_bzip2(data: bytes) -> bytes:
+    import bz2
+
+    return _decompress_streams(data, bz2.BZ2Decompressor)
+
+
+def _decompress_xz(data: bytes) -> bytes:
+    import lzma
+
+    try:
+        return _decompress_streams(data, lzma.LZMADecompressor)
+    except lzma.LZMAError as error:
+        raise ValueError(str(error)) from None
+
+
 def _decompress_zstd(data: bytes) -> bytes:
     if sys.version_info >= (3, 14):
         from compression import zstd
@@ -95,12 +114,12 @@ _BZIP2 = tuple(b"BZh%d" % level + mark for level in range(1, 10) for mark in (b"
 
 # Suffix: first bytes, name, function.
 _METHODS: dict[str, tuple[bytes | tuple[bytes, ...], str, Callable[[bytes], bytes]]] = {
-    ".gz": (b"\x1f\x8b\x08", "gzip", gzip.decompress),
-    ".bz2": (_BZIP2, "bzip2", partial(_decompress_streams, new=bz2.BZ2Decompressor)),
-    ".xz": (b"\xfd7zXZ\x00", "xz", partial(_decompress_streams, new=lzma.LZMADecompressor)),
+    ".gz": (b"\x1f\x8b\x08", "gzip", _decompress_gzip),
+    ".bz2": (_BZIP2, "bzip2", _decompress_bzip2),
+    ".xz": (b"\xfd7zXZ\x00", "xz", _decompress_xz),
     ".zst": (b"\x28\xb5\x2f\xfd", "zstd", _decompress_zstd),
 }
-_FAILURES = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+_FAILURES = (EOFError, OSError, ValueError, zlib.error)
 
 COMPRESSED_SUFFIXES = frozenset(_METHODS)
 
@@ -142,7 +161,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     check_writable(path)
     mode = target.stat().st_mode if target.exists() else None
     # Not derived from the file's name, which may already have the maximum length.
-    unfinished = target.with_name(f".crfit-{secrets.token_hex(8)}.tmp")
+    unfinished = target.with_name(f".crfit-{os.urandom(8).hex()}.tmp")
     # Not tempfile.mkstemp, whose files only the owner can read: the umask applies, as for any new file.
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     new_mode = unfinished.stat().st_mode if mode is None else mode

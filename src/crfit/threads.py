@@ -9,9 +9,8 @@ all but one. Results never depend on the number of threads.
 import functools
 import operator
 import os
-import platform
+import sys
 import warnings
-from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,8 @@ def _share() -> int:
     joblib passes the share through the variables of other thread pools, unless the user has set them.
     """
     available, text = _native.available_threads(), os.environ.get("OMP_NUM_THREADS", "")
-    if parent_process() is None or not text.isdigit():
+    workers = sys.modules.get("multiprocessing.process")  # imported in every worker, slow to import elsewhere
+    if workers is None or workers.parent_process() is None or not text.isdigit():
         return available
     return max(1, min(available, int(text)))
 
@@ -90,6 +90,8 @@ _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limi
 
 def machine_facts() -> dict[str, Any]:
     """Facts about the machine to store with a timing, as JSON types; ``memory_gb`` is None if unknown."""
+    import platform
+
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -109,6 +111,8 @@ def _processor() -> str:
             name, _, value = line.partition(":")
             if name.strip() == "model name":
                 return value.strip()
+    import platform
+
     return platform.processor() or platform.machine()
 
 

@@ -1,6 +1,5 @@
 """Datasets: conversion against a slow one and against python-crfsuite, and what must be refused."""
 
-import collections
 import random
 import threading
 import types
@@ -15,7 +14,9 @@ from hypothesis import strategies as st
 from crfit.data import Dataset, tensor_file
 from crfit.data import dataset as dataset_file
 from crfit.data.alphabet import Alphabet
+from crfit.data.dataset import recode
 from crfit.errors import DataError, OptionError
+from item_strategies import corpora, names
 
 
 def encode(text: str | bytes) -> bytes:
@@ -55,29 +56,6 @@ def assert_same(one: Dataset, two: Dataset) -> None:
         "attribute_alphabet", "label_alphabet", "edge_alphabet", "source", "plain_transitions", "n_dropped",
     ):  # fmt: skip
         assert getattr(one, name) == getattr(two, name), name
-
-
-text = st.text(
-    st.characters(exclude_categories=["Cs"]) | st.sampled_from("ab:é€😀\udc80\udcff\0"), max_size=5
-)
-names = text | st.binary(max_size=4)
-numbers = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.integers(-(10**20), 10**20),
-    st.booleans(),
-    st.sampled_from([np.float32(0.5), np.float64(-2.0), np.int8(3), np.True_, 1, 0.0]),
-)
-containers = st.one_of(
-    st.lists(names, max_size=4), st.lists(names, max_size=4).map(tuple), st.sets(names, max_size=4),
-    st.frozensets(names, max_size=4),
-)  # fmt: skip
-dicts = st.recursive(
-    st.dictionaries(names, numbers | names | containers, max_size=4),
-    lambda inner: st.dictionaries(names, inner | numbers, max_size=3),
-    max_leaves=6,
-)
-items = containers | dicts | dicts.map(collections.OrderedDict) | dicts.map(types.MappingProxyType)
-corpora = st.lists(st.lists(items, min_size=1, max_size=4), max_size=4)
 
 
 @given(corpora)
@@ -144,6 +122,30 @@ def test_ids_do_not_depend_on_the_number_of_threads() -> None:
         assert_same(
             held_out, Dataset.from_sequences(big_corpus(1, 1000), alphabets_of=one, n_threads=n_threads)
         )
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, None])
+def test_plain_and_other_sequences_keep_their_order(n_threads: int | None) -> None:
+    """Lists and dicts are read by all threads, other objects by the caller, in between."""
+    forms: list[Any] = [
+        lambda item: item,
+        tuple,
+        lambda item: dict.fromkeys(item, 2),
+        lambda item: {"a": 1.0, "n": {"b": item, "é": "ü"}, "x": [*item]},
+        frozenset,
+        lambda item: iter([*item]),
+        lambda item: types.MappingProxyType(dict.fromkeys(item, np.float32(0.5))),
+    ]
+
+    def corpus() -> list[Any]:
+        rng = random.Random(3)
+        return [[rng.choice(forms)(item) for item in x] for x in big_corpus(4, 900)]
+
+    train = Dataset.from_sequences(corpus()[:300])
+    expected = recode(Dataset.from_sequences(corpus(), n_threads=1), train)
+    found = Dataset.from_sequences(corpus(), alphabets_of=train, n_threads=n_threads)
+    assert found.n_dropped > 0
+    assert_same(expected, found)
 
 
 def test_thread_options_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,9 +248,11 @@ class Failing:
     ],
 )
 def test_errors_name_the_place(X: Any, sequence: int | None, position: int | None, message: str) -> None:
-    with pytest.raises(DataError, match=message) as caught:
-        Dataset.from_sequences(X)
-    assert (caught.value.sequence, caught.value.position) == (sequence, position)
+    known = Dataset.from_sequences([[["a"]]])
+    for alphabets_of in (None, known):
+        with pytest.raises(DataError, match=message) as caught:
+            Dataset.from_sequences(X, alphabets_of=alphabets_of)
+        assert (caught.value.sequence, caught.value.position) == (sequence, position)
 
 
 @pytest.mark.parametrize(
@@ -306,11 +310,13 @@ anything = st.recursive(
 @settings(max_examples=300)
 @given(anything, st.none() | anything)
 def test_wrong_input_is_refused_and_never_crashes(X: Any, y: Any) -> None:
+    known = Dataset.from_sequences([[["a"]]])
     for rows in (X, [X], [[X]]):
-        try:
-            Dataset.from_sequences(rows, y)
-        except DataError:
-            continue
+        for alphabets_of in (None, known):
+            try:
+                Dataset.from_sequences(rows, y, alphabets_of=alphabets_of)
+            except DataError:
+                continue
 
 
 class Vandal:

@@ -7,12 +7,14 @@ ended by SIGTERM.
 
 import sys
 import traceback
+from collections import UserDict
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import click
 
 from crfit import __version__
-from crfit.cli import demo, eval, inspect, race, tag, train, trainers
 from crfit.cli.output import (
     BAD_USE,
     FAILURE,
@@ -31,12 +33,44 @@ from crfit.training.interrupts import termination_as_interrupt
 __all__ = ["cli", "main"]
 
 
+#: Verbs and what they do, in the order of the help page.
+VERBS = {
+    "train": "Train a model on labelled files.",
+    "tag": "Label new text with a model.",
+    "eval": "Score a model on labelled text.",
+    "race": "Compare trainers on your data.",
+    "inspect": "Show a model's settings and weights.",
+    "trainers": "List the trainers, or describe one with its options.",
+    "demo": "Train, score and tag on built-in data.",
+}
+
+
+class _Commands(UserDict[str, click.Command]):
+    """The commands of the verbs, each imported on first use: most of them need most of crfit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data: dict[str, Any] = dict.fromkeys(VERBS)
+
+    def __getitem__(self, verb: str) -> click.Command:
+        if verb not in VERBS:
+            raise KeyError(verb)
+        command: click.Command = import_module(f"crfit.cli.{verb}").command
+        command.short_help = VERBS[verb]
+        return command
+
+
 class _Group(click.Group):
     """Lists the verbs in order of definition, before the options."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in order of definition."""
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs, then the options."""
@@ -46,6 +80,7 @@ class _Group(click.Group):
 
 @click.group(
     cls=_Group,
+    commands=_Commands(),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Input files have one token per line, CRFsuite attributes or JSON lines, compressed or not; - is "
@@ -66,10 +101,6 @@ def cli(context: click.Context) -> None:
     """  # noqa: D301
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-for _module in (train, tag, eval, race, inspect, trainers, demo):
-    cli.add_command(_module.command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args
 
 import click
 
-from crfit.cli.output import option, say, warn_unknown_attributes, warn_unknown_labels
+from crfit.cli.output import option, say
+from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
 from crfit.data import Dataset, items, text
 from crfit.data.templates import Template, load_template
 from crfit.engines import ENGINES

@@ -37,7 +37,7 @@ _STYLES = {
 }
 
 
-@click.command("demo", cls=Verb, short_help="Train, score and tag on built-in data.")
+@click.command("demo", cls=Verb)
 @options(
     section(
         COMMON,

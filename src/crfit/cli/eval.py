@@ -6,13 +6,8 @@ from typing import get_args
 import click
 
 from crfit.cli.arguments import COMMON, JSON, LOADED, THREADS, options, section
-from crfit.cli.output import (
-    Verb,
-    announce_terminal,
-    debug_option,
-    warn_unknown_attributes,
-    warn_unknown_labels,
-)
+from crfit.cli.output import Verb, announce_terminal, debug_option
+from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
 from crfit.errors import OptionError
 from crfit.evaluation.scores import item_scores, item_text
 from crfit.evaluation.spans import Scheme
@@ -26,7 +21,6 @@ N_CONFUSIONS = 20
 @click.command(
     "eval",
     cls=Verb,
-    short_help="Score a model on labelled text.",
     epilog="Scores are percentages; spans are counted as in conlleval. Details: docs/cli.md.",
 )
 @click.argument("file", required=False, type=click.Path())

@@ -19,7 +19,6 @@ N_TOP = 10
 @click.command(
     "inspect",
     cls=Verb,
-    short_help="Show a model's settings and weights.",
     epilog="An attribute with weight w multiplies the odds of its label by exp(w).",
 )
 @click.argument("model", type=click.Path())

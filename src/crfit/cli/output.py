@@ -3,26 +3,24 @@
 Messages go to standard error, results to standard output.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
-from typing import Any, Literal, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
 import click
-import numpy as np
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from crfit.data import Dataset
-from crfit.data.items import INTERCEPT
 from crfit.errors import CrfitError, OptionError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 #: Heading of options without a section.
@@ -33,9 +31,6 @@ BAD_USE, FAILURE, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 
 #: Width of tables if the output is not a terminal.
 PLAIN_WIDTH = 110
-
-# Attribute for a cell before the first or after the last token; every column file has these.
-_BEYOND_THE_END = re.compile(r"_B[-+]\d")
 
 
 @dataclass
@@ -191,6 +186,8 @@ def shown_warnings() -> Iterator[None]:
 
 def output_console() -> Console:
     """Return a console for standard output, of fixed width unless it is a terminal."""
+    from rich.console import Console
+
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
@@ -209,6 +206,9 @@ def table(
             cells = [cell.rjust(n) if i in numbers else cell.ljust(n) for i, (cell, n) in sized]
             click.echo("  ".join(cells).rstrip())
         return
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=bool(headings))
     for i in range(len(rows[0])):
         last = i == len(rows[0]) - 1
@@ -219,53 +219,3 @@ def table(
     for row in rows:
         grid.add_row(*map(Text, row))
     console.print(grid)
-
-
-def warn_unknown_attributes(dataset: Dataset) -> None:
-    """Warn if data has no attributes, or none that the model knows."""
-    name, n = dataset.source, dataset.n_dropped
-    if not dataset.n_tokens or _has_telling_attribute(dataset):
-        return
-    if n == 0:
-        say(
-            f"warning: {name} has no attributes: check its format; in a CRFsuite file a TAB precedes each "
-            "attribute"
-        )
-    else:
-        none = "the only attribute" if n == 1 else f"none of the {n:,} attributes"
-        known = "is not in the model" if n == 1 else "is in the model"
-        say(f"warning: {none} of {name} {known}: use the format and template of the training data")
-
-
-def _has_telling_attribute(dataset: Dataset) -> bool:
-    """Whether it has attributes; if some were unknown, one that is not about the end of a sequence."""
-    if dataset.edge_ids is not None and len(dataset.edge_ids):
-        return True
-    intercept = dataset.attribute_alphabet.get(INTERCEPT)  # classifiers have it at every position
-    if dataset.n_dropped == 0:
-        return dataset.n_occurrences > (dataset.n_tokens if intercept >= 0 else 0)
-    known = np.zeros(dataset.n_attributes, dtype=bool)
-    known[dataset.attr_ids] = True
-    if intercept >= 0:
-        known[intercept] = False
-    names = dataset.attribute_alphabet
-    return any(_BEYOND_THE_END.search(names[int(i)]) is None for i in np.flatnonzero(known))
-
-
-def warn_unknown_labels(dataset: Dataset, n_known: int) -> None:
-    """Warn about labels that the model does not know (ids from `n_known`), with the place of the first."""
-    if dataset.labels is None:
-        return
-    places = np.flatnonzero(dataset.labels >= n_known)
-    if not len(places):
-        return
-    first = int(places[0])
-    line = "" if dataset.line_numbers is None else f":{dataset.line_numbers[first]}"
-    tokens = "1 token" if len(places) == 1 else f"{len(places)} tokens"
-    label, names = int(dataset.labels[first]), dataset.label_alphabet
-    others = [names[int(i)] for i in np.unique(dataset.labels[places]) if i != label]
-    more = f", also {', '.join(map(repr, others[:5]))}{' ...' if len(others) > 5 else ''}" if others else ""
-    say(
-        f"warning: {dataset.source}{line}: label {names[label]!r}{more} "
-        f"not seen in training, counted as wrong ({tokens})"
-    )

@@ -98,7 +98,6 @@ DEMO_FILES, DEMO_TEMPLATE = ("recipes-train.txt", "recipes-dev.txt"), "recipe.te
 @click.command(
     "race",
     cls=Verb,
-    short_help="Compare trainers on your data.",
     epilog="Ctrl-C ends the race and writes the results so far; --resume continues it. Entries and results: "
     "docs/racing.md. Reading the curves: docs/curves.md.",
 )

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.cli.arguments import COMMON, JSON, LOADED, THREADS, options, section
-from crfit.cli.output import Verb, announce_terminal, debug_option, warn_unknown_attributes
+from crfit.cli.output import Verb, announce_terminal, debug_option
+from crfit.cli.unknown_names import warn_unknown_attributes
 from crfit.data import Dataset, items, text
 from crfit.errors import OptionError
 from crfit.model import Model, load
@@ -31,7 +32,6 @@ _SEPARATORS = re.compile("[ \t]+")
 @click.command(
     "tag",
     cls=Verb,
-    short_help="Label new text with a model.",
     epilog="The input has the format of the training data; labels are optional. Formats: docs/input.md.",
 )
 @click.argument("file", required=False, type=click.Path())

@@ -133,7 +133,6 @@ _OPTIONS = [
 @click.command(
     "train",
     cls=Verb,
-    short_help="Train a model on labelled files.",
     epilog="Ctrl-C stops after the current iteration and saves the model. Input formats: docs/input.md. "
     "Penalties: docs/penalties.md. Stopping and resuming: docs/watching.md.",
 )

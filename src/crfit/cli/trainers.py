@@ -15,7 +15,6 @@ from crfit.trainers.descriptions import facts, minimises, ordered, stops
 @click.command(
     "trainers",
     cls=Verb,
-    short_help="List the trainers, or describe one with its options.",
     epilog="Which trainer to use: docs/which-trainer.md.",
 )
 @click.argument("name", required=False)

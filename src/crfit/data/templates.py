@@ -22,7 +22,6 @@ References
 
 import os
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 
 from crfit import _native
@@ -32,7 +31,7 @@ from crfit.files import BYTE_ORDER_MARK
 __all__ = ["Template", "default_template", "load_template", "shipped_templates"]
 
 _SEPARATORS = frozenset(" \t\r\n")
-_SHIPPED = resources.files("crfit") / "data"
+_SHIPPED = Path(__file__).parent
 
 
 class Template:

@@ -27,8 +27,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from crfit.errors import ModelFileError
 from crfit.files import replacing
@@ -75,6 +73,8 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
 
     Raises ModelFileError if the file cannot be written or a tensor has another type.
     """
+    from safetensors import SafetensorError
+
     for name, tensor in tensors.items():
         if tensor.dtype not in DTYPES.values():
             known = ", ".join(str(np.dtype(dtype)) for dtype in DTYPES.values())
@@ -94,6 +94,13 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
             f"{os.fspath(path)}: cannot be written: {reason}; choose an existing, writable folder with "
             "enough space"
         ) from error
+
+
+def save_file(tensors: Tensors, path: Path, metadata: dict[str, str]) -> None:
+    """Write a safetensors file; its library is imported here, because reading does not need it."""
+    import safetensors.numpy
+
+    safetensors.numpy.save_file(tensors, path, metadata=metadata)
 
 
 def _add_checksum(path: Path) -> None:

@@ -5,25 +5,26 @@ is plain NumPy: the tests compare the others with it, and it is used, with a war
 support the order.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import check_whole_number
 from crfit.data import Dataset
-from crfit.engines.cpu.decoding import CpuDecoder
-from crfit.engines.cpu.objective import CpuObjective
 from crfit.engines.decoding import Decoder, Inference
-from crfit.engines.engine_objective import EngineObjective
 from crfit.engines.objective import DEFAULT_L2
-from crfit.engines.reference.decoding import ReferenceDecoder
-from crfit.engines.reference.objective import ReferenceObjective
 from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.layout import Layout, TransitionsOption, WeightsOption, make_layout
+
+if TYPE_CHECKING:
+    from crfit.engines.engine_objective import EngineObjective
 
 __all__ = ["ENGINES", "Engine", "EngineObjective", "Inference", "make_inference", "make_objective"]
 
@@ -48,11 +49,26 @@ class Engine:
     max_order: int | None = None
 
 
+def _imported(module: str, name: str) -> Callable[..., Any]:
+    """The class of an engine, imported when it is called: programs that only tag need few of them."""
+    return lambda *args, **options: getattr(import_module(f"crfit.engines.{module}"), name)(*args, **options)
+
+
 #: Engines by the value of the option ``device``; the first is the default. No other code lists devices.
 ENGINES: dict[str, Engine] = {
-    "cpu": Engine(CpuObjective, CpuDecoder),
-    "reference": Engine(ReferenceObjective, ReferenceDecoder),
+    "cpu": Engine(_imported("cpu.objective", "CpuObjective"), _imported("cpu.decoding", "CpuDecoder")),
+    "reference": Engine(
+        _imported("reference.objective", "ReferenceObjective"),
+        _imported("reference.decoding", "ReferenceDecoder"),
+    ),
 }
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+
+    def __getattr__(name: str) -> Any:
+        if name == "EngineObjective":
+            return import_module("crfit.engines.engine_objective").EngineObjective
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def choose_engine(device: str, order: int, *, warn: bool = True) -> Engine:

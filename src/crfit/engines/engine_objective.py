@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -474,28 +473,3 @@ class EngineObjective(Objective, ABC):
         if outside is not None:
             raise OptionError("subset", int(ids[outside]), f"sequence ids are 0 to {self.n_sequences - 1}")
         return np.ascontiguousarray(ids, dtype=np.int64)
-
-
-#: Maximum memory for the tables of one sequence.
-MAX_TABLE_BYTES = 4 << 30
-
-
-def check_memory(
-    dataset: Dataset, layout: Layout, needed: Callable[[int, int, int], int], engine: str
-) -> None:
-    """Raise `OptionError` if the tables of the longest sequence exceed `MAX_TABLE_BYTES`.
-
-    `needed(n_positions, n_labels, order)` returns the number of bytes.
-    """
-    longest, n_labels, order = int(dataset.lengths.max(initial=1)), layout.n_labels, layout.order
-    bytes_needed = needed(longest, n_labels, order)
-    if bytes_needed <= MAX_TABLE_BYTES:
-        return
-    fitting = next((k for k in range(order, 0, -1) if needed(longest, n_labels, k) <= MAX_TABLE_BYTES), 0)
-    remedy = f"set order={fitting} or less" if fitting else "reduce the labels or split long sequences"
-    raise OptionError(
-        "order",
-        order,
-        f"a sequence of {longest:,} positions with {n_labels} labels needs {bytes_needed / 2**30:,.0f} GiB "
-        f"in the {engine} engine, whose limit is {MAX_TABLE_BYTES >> 30} GiB; {remedy}",
-    )

@@ -20,11 +20,9 @@ from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import ALPHABETS, Dataset
 from crfit.data.templates import Template
 from crfit.errors import DataError, OptionError
-from crfit.evaluation import evaluate_ids
 from crfit.layout import Layout
 from crfit.model import file as model_file
 from crfit.model.tagging import Tagger, kind_of
-from crfit.training.records import Result
 from crfit.vectors import Vector, to_numpy
 
 if TYPE_CHECKING:
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from crfit.engines.merged import Merging
     from crfit.evaluation.scores import Scores
     from crfit.evaluation.spans import Scheme
+    from crfit.training.records import Result
 
 
 class Model(Tagger):
@@ -150,6 +149,8 @@ class Model(Tagger):
         known |= {name: getattr(layout, name) for name in ("order", "weights", "transitions", "boundary")}
         if layout.n_free:
             known["n_free"] = layout.n_free
+        from crfit.training.records import Result
+
         if isinstance(weights, Result):
             if summary is None:
                 names = ("trainer", "objective", "grad_inf", "grad_norm", "passes", "iterations")
@@ -232,6 +233,8 @@ class Model(Tagger):
         n_threads : int, optional
             Number of threads; None uses all cores.
         """
+        from crfit.evaluation import evaluate_ids
+
         if self.task == "classify":
             scheme = "tokens"
         own = self._own(dataset)

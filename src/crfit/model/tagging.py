@@ -26,14 +26,16 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit import _native
 from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import Dataset, recode
 from crfit.data.from_python import Item
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, each_alone
-from crfit.engines import ENGINES, Inference
-from crfit.engines.decoding import Decoder, checked_n
+from crfit.engines.cpu.decoding import CpuDecoder
+from crfit.engines.decoding import Inference, checked_n
 from crfit.errors import DataError, OptionError
 from crfit.layout import Layout
+from crfit.threads import resolve_threads
 
 #: Task of a model: label the positions of sequences, or classify items.
 Task: TypeAlias = Literal["tag", "classify"]
@@ -90,7 +92,8 @@ class Tagger:
         self.task, self.classes = task, classes
         self._has_intercept = task == "classify" and attribute_alphabet.get(INTERCEPT) >= 0
         self._names = label_alphabet.strings()
-        self._decoder: Decoder | None = None
+        self._decoder: CpuDecoder | None = None
+        self._native: _native.Tagger | None = None
         self._lock = Lock()
 
     @property
@@ -121,10 +124,8 @@ class Tagger:
         Each item of `x` describes one position: a list of attributes or a dict, as in
         `Dataset.from_sequences`. For column files see `crfit.Model.read`.
         """
-        if _is_empty(x):
-            return []
-        names = self._names
-        return [names[i] for i in self._infer(self.encode([x]), 1).viterbi()[0].tolist()]
+        direct = self._direct()
+        return direct.tag(x) if direct is not None else self._tag_many([x], 1)[0]
 
     def tag_many(self, X: Iterable[Items] | Dataset, *, n_threads: int | None = None) -> list[list[str]]:
         """Find the most probable labels of many sequences.
@@ -142,16 +143,16 @@ class Tagger:
         list of lists of str
             The labels of each sequence.
         """
-        lengths, dataset = self._encode_many(X, n_threads)
-        names = self._names
-        words = [names[i] for i in self._infer(dataset, n_threads).viterbi()[0].tolist()]
-        return _by_sequence(words, lengths)
+        direct = None if isinstance(X, Dataset) else self._direct()
+        if direct is not None:
+            return direct.tag_many(X, resolve_threads(n_threads))
+        return self._tag_many(X, n_threads)
 
     def marginals(self, x: Items) -> list[dict[str, float]]:
         """Probability of each label at each position of one sequence; `x` as in `tag`."""
-        if _is_empty(x):
-            return []
-        return self._named(self._marginals(self.encode([x]), 1))
+        if (direct := self._direct()) is not None:
+            return direct.marginals(x)
+        return [] if _is_empty(x) else self._named(self._marginals(self.encode([x]), 1))
 
     def marginals_many(
         self, X: Iterable[Items] | Dataset, *, n_threads: int | None = None
@@ -381,6 +382,12 @@ class Tagger:
             scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
         return scores
 
+    def _tag_many(self, X: Iterable[Items] | Dataset, n_threads: int | None) -> list[list[str]]:
+        lengths, dataset = self._encode_many(X, n_threads)
+        names = self._names
+        words = [names[i] for i in self._infer(dataset, n_threads).viterbi()[0].tolist()]
+        return _by_sequence(words, lengths)
+
     # With one_vs_rest the engine's softmax of the scores is not the distribution, so compute it here.
 
     def _log_table(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
@@ -404,15 +411,27 @@ class Tagger:
             for ids, row in zip(best, table, strict=True)
         ]
 
-    def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
-        """Inference on a dataset encoded with the model's ids."""
-        decoder = self._decoder
-        if decoder is None:
+    def _prepared(self) -> CpuDecoder:
+        """The engine's tables, made at the first call."""
+        if self._decoder is None:
             with self._lock:
                 if self._decoder is None:
-                    self._decoder = ENGINES["cpu"].decoder(self.layout, self.weights)
-                decoder = self._decoder
-        return decoder(dataset, n_threads=n_threads)
+                    resolve_threads(1)  # warns of a wrong CPU level
+                    decoder = CpuDecoder(self.layout, self.weights)
+                    if (self.task, self.classes, self.layout.order) == ("tag", "multinomial", 1):
+                        self._native = decoder.tagger(self.attribute_alphabet, self._names)
+                    self._decoder = decoder
+        return self._decoder
+
+    def _direct(self) -> _native.Tagger | None:
+        """Tags Python sequences without a dataset in between, if the model needs nothing else."""
+        if self._native is None:
+            self._prepared()
+        return self._native
+
+    def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
+        """Inference on a dataset encoded with the model's ids."""
+        return self._prepared()(dataset, n_threads=n_threads)
 
     def _own(self, dataset: Dataset) -> Dataset:
         """The dataset with the model's ids; itself if it was read with the model's alphabets."""

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from crfit import _native
 from crfit.data import Dataset
-from crfit.engines.cpu.objective import lattice_bytes, native_data, native_layout
+from crfit.data.alphabet import Alphabet
+from crfit.engines.cpu.arrays import lattice_bytes, native_data, native_layout
 from crfit.engines.decoding import checked_n, checked_path
-from crfit.engines.engine_objective import check_memory
+from crfit.engines.memory import check_memory
 from crfit.layout import Layout
 from crfit.threads import resolve_threads
 
@@ -26,6 +27,10 @@ class CpuDecoder:
     def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> CpuInference:
         """Inference on a dataset encoded with the alphabets of the layout."""
         return CpuInference(dataset, self, n_threads)
+
+    def tagger(self, attributes: Alphabet, labels: list[str]) -> _native.Tagger:
+        """Tagging of Python sequences with these names, for order 1."""
+        return _native.Tagger(self.native, attributes.native, labels)
 
 
 class CpuInference:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from crfit.data import Dataset
 from crfit.engines.decoding import checked_n, checked_path
-from crfit.engines.engine_objective import check_memory
+from crfit.engines.memory import check_memory
 from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, path_score, table_bytes, trailing
 from crfit.layout import Layout
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from crfit.engines.engine_objective import CAPABILITIES, EngineObjective, SequenceIds, add_l2, check_memory
+from crfit.engines.engine_objective import CAPABILITIES, EngineObjective, SequenceIds, add_l2
+from crfit.engines.memory import check_memory
 from crfit.engines.objective import LineFunction
 from crfit.engines.profile import Laps
 from crfit.engines.reference.dual import ReferenceDual

@@ -1,0 +1,52 @@
+// Ids of the attributes of plain sequences: lists, tuples and dicts of str, bytes and numbers, to any depth.
+//
+// Only reads memory: it runs no Python code, makes no object and counts no references. Threads without the GIL may
+// therefore read while their caller holds it and waits for them, and names need no copy: nothing can change or free
+// them meanwhile. All other sequences, wrong ones among them, are left to SequenceReader, whose names are the same.
+#pragma once
+
+#include <nanobind/nanobind.h>  // includes Python.h correctly
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/alphabet.hpp"
+#include "text/sequences.hpp"
+
+namespace crfit {
+
+class PlainReader {
+ public:
+  explicit PlainReader(const Alphabet& alphabet) : alphabet_(alphabet) {}
+
+  // Appends a sequence, with the id -1 for unknown attributes. False: it is empty or not plain, and nothing changed.
+  bool read(PyObject* sequence, Sequences& out);
+
+ private:
+  bool read_item(PyObject* item);
+  bool read_names(PyObject* container);
+  bool read_dict(PyObject* dict);
+  bool read_nested(PyObject* key, PyObject* value);
+  bool add_joined(PyObject* key, PyObject* value);
+  bool add_name(PyObject* name, double value);
+  void add(std::string_view name, double value);
+  char* room(std::size_t n);
+  void look_up();
+
+  static constexpr std::size_t kGroup = 64;
+  const Alphabet& alphabet_;
+  Sequences* out_ = nullptr;
+  // Names read, not yet looked up: they wait for memory together.
+  std::size_t n_ = 0;
+  std::string_view names_[kGroup];
+  uint64_t hashes_[kGroup];
+  std::vector<char> composed_;  // bytes of those that are not in an object as they are
+  std::size_t n_composed_ = 0;
+  std::string prefix_;  // `key:` of the enclosing containers
+  int depth_ = 0;
+};
+
+}  // namespace crfit

@@ -1,0 +1,46 @@
+"""What is imported at the start: heavy modules only when they are needed."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"click", "matplotlib", "multiprocessing", "numpy", "rich", "safetensors", "scipy", "sklearn"}
+TRAINING = {"crfit.engines.engine_objective", "crfit.racing", "crfit.trainers", "crfit.training.loop"}
+
+
+def loaded(code: str) -> set[str]:
+    """Modules of a new process after the code."""
+    code += "\nimport sys\nprint('\\n', *sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_import_alone():
+    assert not loaded("import crfit") & (HEAVY | TRAINING)
+
+
+def test_help_of_the_command_line():
+    modules = loaded("from crfit.cli import main\nassert main(['--help']) == 0")
+    assert not modules & ((HEAVY | TRAINING) - {"click"})
+
+
+def test_loading_and_tagging(tmp_path):
+    import crfit
+
+    X, y = [[["a"], ["b"]]], [["A", "B"]]
+    crfit.CRF().fit(X, y).model_.save(tmp_path / "small.crfit")
+    code = f"import crfit\nprint(crfit.load({str(tmp_path / 'small.crfit')!r}).tag({X[0]!r}))"
+    assert not loaded(code) & ((HEAVY | TRAINING) - {"numpy"})
+
+
+def test_public_names_are_found_on_first_use():
+    code = "import crfit\nfor name in crfit.__all__: assert getattr(crfit, name) is getattr(crfit, name)"
+    code += (
+        "\nassert set(crfit.__all__) <= set(dir(crfit))\nassert crfit.layout.Layout and crfit.engines.ENGINES"
+    )
+    loaded(code)
+    import crfit
+
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = crfit.nothing
