@@ -145,4 +145,3 @@ def stochastic_start(
 
 def _ended(met: list[float]) -> bool:
     return len(met) >= SGD_EPOCHS or (len(met) > 1 and met[-1] > SGD_ENOUGH * met[-2])
-
