@@ -162,7 +162,8 @@ void dual_change_of(DualJob& job) {
   job.square = square + sum(squares);
 }
 
-// f(u, sums, n, padded) for the weights of each distinct attribute, in the order in which dual_change_of wrote the sums.
+// f(u, sums, n, padded) for the weights of each distinct attribute, in the order in which dual_change_of wrote the
+// sums.
 template <int P, class F>
 void each_row(const DualJob& job, F f) {
   const int YP = Width<P>(job.YP).yp(), Y = job.layout->n_labels;

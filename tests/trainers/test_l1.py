@@ -1,4 +1,4 @@
-"""The trainers with l1 > 0: optimality conditions, OWL-QN's optimum, exact zeros, threads, resuming, estimates."""
+"""The trainers with l1 > 0: optimality, OWL-QN's optimum, exact zeros, threads, resuming, estimates."""
 
 from dataclasses import replace
 from itertools import pairwise

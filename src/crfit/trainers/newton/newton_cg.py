@@ -12,9 +12,9 @@ use the Hessian's diagonal as preconditioner and a Wolfe line search. ``start="n
 failed warm-up give Newton-CG as published. Classifiers with two classes, or with many items per attribute,
 need no warm-up: with a weak diagonal preconditioner and a Wolfe search they converge sooner without one.
 
-With l1 > 0 the steps keep to an orthant (`orthant`), which replaces trust region, line search, forcing sequence
-and preconditioner; it uses `xi` and at most 100 products in a step. After each step the run estimates how far
-above the optimum it is, from the gains g_k of the last two steps (relative to F):
+With l1 > 0 the steps keep to an orthant (`orthant`), which replaces trust region, line search, forcing
+sequence and preconditioner; it uses `xi` and at most 100 products in a step. After each step the run
+estimates how far above the optimum it is, from the gains g_k of the last two steps (relative to F):
 
     left = g_k rho / (1 - rho),    rho = max(g_k / g_{k-1}, rest)
 
@@ -105,7 +105,8 @@ class NewtonCG:
     forcing: Literal["const", "superlinear", "quadratic"] = option(
         "const",
         help="when conjugate gradients stop: at the residual xi (const), at a residual that falls with the "
-        "gradient (superlinear), or when the quadratic model hardly improves (quadratic); not used with l1 > 0",
+        "gradient (superlinear), or when the quadratic model hardly improves (quadratic); not used with "
+        "l1 > 0",
     )
     xi: float | None = option(
         None,

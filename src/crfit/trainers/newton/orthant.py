@@ -8,10 +8,11 @@ and minimises there the model with the exact Hessian H of f
 
     Q(s) = v.s + s.(H + B) s / 2,      w + s in the orthant
 
-In cycles: conjugate gradients on the free weights, until the residual is small or too many of the free weights
-have crossed zero; those are then set to 0 and stay there in this step, which costs one product. If Q does not
-fall by that, the cycle is shortened, at last to one diagonally scaled gradient step. Projecting only at the end of all conjugate gradients does not
-work: attributes that mostly occur together compensate each other's large weights of opposite sign.
+In cycles: conjugate gradients on the free weights, until the residual is small or too many of the free
+weights have crossed zero; those are then set to 0 and stay there in this step, which costs one product. If Q
+does not fall by that, the cycle is shortened, at last to one diagonally scaled gradient step. Projecting only
+at the end of all conjugate gradients does not work: attributes that mostly occur together compensate each
+other's large weights of opposite sign.
 
 B damps weights with hardly any curvature. The loss is exponential in them, and Newton steps from the flat
 side far too long:
@@ -27,8 +28,8 @@ References
 ----------
 [1] N. Keskar, J. Nocedal, F. Oztoprak, A. Waechter (2016). A second-order method for convex l1-regularized
     optimization with active-set prediction. Optim. Methods Softw. 31, 605-621.
-[2] J. More, G. Toraldo (1991). On the solution of large quadratic programming problems with bound constraints.
-    SIAM J. Optim. 1, 93-113.
+[2] J. More, G. Toraldo (1991). On the solution of large quadratic programming problems with bound
+    constraints. SIAM J. Optim. 1, 93-113.
 """
 
 from __future__ import annotations

@@ -10,10 +10,12 @@ increase of the dual in epoch e and D its value, the remaining gain is about
     left = gain_e rho / (1 - rho),    rho = gain_e / gain_{e-1}
 
 The warm-up ends when left <= 0.005 D, or after 30 epochs. Only in the latter case is F evaluated; the run
-falls back to zero weights if they are better. With l1 > 0 it is the dual with at least l2 = 0.3 l1, also for
-l2 = 0, and 14 epochs: weights that grow from the dual's few are a better start for Newton steps than those of
-OWL-QN at a lower F, because weights that are too large have too little curvature. The dual variables take 16 bytes per position and label and per
+falls back to zero weights if they are better. The dual variables take 16 bytes per position and label and per
 sequence and label pair.
+
+With l1 > 0 it is the dual with at least l2 = 0.3 l1, also for l2 = 0, and at most 14 epochs. The weights that
+grow from the dual's few are a better start for Newton steps than those of OWL-QN at a lower F: weights that
+are too large have too little curvature.
 
 `stochastic_start`, used if the dual variables do not fit into memory, runs epochs of
 `crfit.trainers.online.sgd` with
