@@ -1,6 +1,6 @@
 """Test scores against the penalty: which l2 to try, and what l1 saves and costs.
 
-The default trainer on five corpora with l2 from 0.03 to 10, and on two of them with l1 > 0, which is OWL-QN.
+The default trainer on five corpora with l2 from 0.03 to 10, and on two of them with l1 > 0.
 Runs end by the default stopping rule. Scores do not depend on the load of the machine; seconds are processor
 time of both threads. The quick version has three penalties on built-in recipe lines.
 """
@@ -30,7 +30,7 @@ TITLES = {
     "recipes-few": "recipe lines",  # in the quick version
 }
 L2 = "0.03 0.1 0.3 1 3 10"
-L1 = {"conll2000-observed": "0.3 1 3", "conll2002-es-all": "1"}  # OWL-QN takes many passes
+L1 = {"conll2000-observed": "0.3 1 3", "conll2002-es-all": "1"}
 DEFAULT, SMALL = 1.0, 0.01  # l2: the default, and the one beside l1 > 0
 #: At most so many points from the default l2 to the best and to l1 = 1, which leaves at most so many weights.
 NEAR, FEW = 2.0, 0.1

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crfit import vectors
 from crfit.engines.dual import EtaRule
 from crfit.errors import CapabilityError, OptionError
 from oracle import Enumeration, Problem, larger, objective_of, problems
@@ -53,21 +54,22 @@ def distributions(problem: Problem, dual, paths) -> list[np.ndarray]:
 
 
 class ByDefinition:
-    """w(a), D(a), F(w(a)) and the divergences, from all label sequences."""
+    """u(a), w(a), D(a), F(w(a)) and the divergences, from all label sequences."""
 
-    def __init__(self, problem: Problem, dual) -> None:
+    def __init__(self, problem: Problem, dual, l1: float = 0.0) -> None:
         data, layout, l2 = problem.dataset, problem.layout, problem.l2
         at_zero = Enumeration(data, layout, np.zeros(layout.n_weights)).sequences
         self.a = distributions(problem, dual, [s.paths for s in at_zero])
-        self.w = sum(
+        self.u = sum(
             s.factor * (s.features[s.gold] - a @ s.features) for s, a in zip(at_zero, self.a, strict=True)
         ) * (1 / l2)
+        self.w = np.sign(self.u) * np.maximum(abs(self.u) - l1 / l2, 0.0)
         logs = [np.log(np.where(a > 0, a, 1.0)) for a in self.a]
         entropies = [s.factor * -float(a @ log) for s, a, log in zip(at_zero, self.a, logs, strict=True)]
         penalty = 0.5 * l2 * float(self.w @ self.w)
         self.value = sum(entropies) - penalty
         self.model = Enumeration(data, layout, self.w)
-        self.primal = self.model.loss() + penalty
+        self.primal = self.model.loss() + penalty + l1 * float(abs(self.w).sum())
         self.divergence = sum(
             s.factor * float(a @ (log - (s.scores - s.log_z)))
             for s, a, log in zip(self.model.sequences, self.a, logs, strict=True)
@@ -91,20 +93,23 @@ def started(problem: Problem, device: str, *, start: float | None = 10.0, eta=0.
 def test_weights_value_and_gap_are_those_of_the_definition(engine, data):
     device, order = engine
     problem = drawn(data, order)
-    objective, dual, w = started(problem, device, start=data.draw(st.sampled_from([0.0, 3.0, 10.0])))
+    l1 = data.draw(st.sampled_from([0.0, 0.05, 0.5]), label="l1")
+    start = data.draw(st.sampled_from([0.0, 3.0, 10.0]))
+    objective, dual, u = started(problem, device, start=start, l1=l1)
     rng = np.random.default_rng(problem.seed)
     for _ in range(3):
-        truth = ByDefinition(problem, dual)
-        np.testing.assert_allclose(w, truth.w, rtol=1e-9, atol=1e-9 * (1 + abs(w).max(initial=0)))
+        truth = ByDefinition(problem, dual, l1)
+        np.testing.assert_allclose(u, truth.u, rtol=1e-9, atol=1e-9 * (1 + abs(u).max(initial=0)))
         size = 1e-9 * (1 + abs(truth.primal))
-        assert dual.value(w) == pytest.approx(truth.value, rel=1e-9, abs=size)
-        gap = objective.value(w) - dual.value(w)
+        assert dual.value(u) == pytest.approx(truth.value, rel=1e-9, abs=size)
+        w = vectors.soft_threshold(u, l1 / problem.l2, np.empty_like(u))
+        gap = objective.full_value(w) - dual.value(u)
         assert gap == pytest.approx(truth.divergence, rel=1e-9, abs=size)
         assert truth.divergence >= -1e-12
-        before = dual.value(w)
-        done = dual.epoch(w, rng.permutation(objective.n_sequences), RULE)
+        before = dual.value(u)
+        done = dual.epoch(u, rng.permutation(objective.n_sequences), RULE)
         assert done.gain >= -1e-5 * size
-        assert dual.value(w) - before == pytest.approx(done.gain, rel=1e-7, abs=size)
+        assert dual.value(u) - before == pytest.approx(done.gain, rel=1e-7, abs=size)
 
 
 @ENGINES
@@ -114,9 +119,10 @@ def test_a_step_is_the_geometric_mixture_with_the_model(engine, data):
     device, order = engine
     problem = drawn(data, order)
     eta = data.draw(st.sampled_from([0.1, 0.5, 1.0]), label="eta")
-    _, dual, w = started(problem, device, start=2.0, eta=eta)
+    l1 = data.draw(st.sampled_from([0.0, 0.5]), label="l1")
+    _, dual, w = started(problem, device, start=2.0, eta=eta, l1=l1)
     i = data.draw(st.integers(0, problem.dataset.n_sequences - 1), label="sequence")
-    before = ByDefinition(problem, dual)
+    before = ByDefinition(problem, dual, l1)
     done = dual.epoch(w, np.array([i]), EtaRule(grow=1.0, shrink=0.5, max_trials=20))
     after = ByDefinition(problem, dual).a
     if done.accepted:
@@ -145,9 +151,10 @@ LAYOUTS = [
 ]
 
 
+@pytest.mark.parametrize("l1", [0.0, 0.3])
 @pytest.mark.parametrize("with_edges", [True, False])
 @pytest.mark.parametrize(("n_labels", "longest", "layout"), LAYOUTS)
-def test_native_steps_are_those_in_numpy(n_labels, longest, layout, with_edges):
+def test_native_steps_are_those_in_numpy(n_labels, longest, layout, with_edges, l1):
     problem = larger(3, n_labels, longest, n_sequences=8, **layout)
     if not with_edges:
         bare = replace(problem.dataset, edge_ptr=None, edge_ids=None)
@@ -155,11 +162,12 @@ def test_native_steps_are_those_in_numpy(n_labels, longest, layout, with_edges):
     orders = [np.random.default_rng(k).permutation(problem.dataset.n_sequences) for k in range(3)]
     outcomes = []
     for device, arithmetic in (("reference", "scaled"), ("cpu", "scaled"), ("cpu", "log")):
-        objective, dual, w = started(problem, device, arithmetic=arithmetic)
+        objective, dual, w = started(problem, device, arithmetic=arithmetic, l1=l1)
         done = [dual.epoch(w, order, RULE) for order in orders]
         outcomes.append((w, dual.value(w), dual.mean_eta(), done, objective.counts.sequences))
     (w, value, eta, done, visits), *native = outcomes
     assert visits == problem.dataset.n_sequences + sum(d.trials for d in done)
+    assert l1 == 0.0 or 0 < (abs(w) <= l1 / problem.l2).sum() < len(w), "some weights are zero, not all"
     for w2, value2, eta2, done2, visits2 in native:
         np.testing.assert_allclose(w2, w, rtol=1e-8, atol=1e-9)
         assert value2 == pytest.approx(value, rel=1e-10)
@@ -255,9 +263,20 @@ def test_start_fits_data_and_penalty_unless_given(device):
 
 
 @pytest.mark.parametrize("device", ["reference", "cpu"])
-def test_the_dual_needs_l2_and_has_no_l1(device):
+def test_the_dual_needs_l2(device):
     problem = larger(1, 3, 4)
     with pytest.raises(OptionError, match=r"l2=0.0: the dual needs l2 > 0"):
         objective_of(replace(problem, l2=0.0), device).dual(start=10, eta=0.5)
-    with pytest.raises(OptionError, match=r"l1=0.5: the dual does not support l1"):
-        objective_of(problem, device, l1=0.5).dual(start=10, eta=0.5)
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+def test_the_dual_with_another_l2_is_that_of_another_objective(device):
+    problem = larger(1, 3, 4)
+    other = objective_of(replace(problem, l2=2.0), device, l1=0.5).dual(start=None, eta=0.5)
+    same = objective_of(problem, device, l1=0.5).dual(start=None, eta=0.5, l2=2.0)
+    outcomes = []
+    for dual in (other, same):
+        u = dual.weights(np.empty(problem.layout.n_weights))
+        done = dual.epoch(u, np.arange(problem.dataset.n_sequences), RULE)
+        outcomes.append((u.tobytes(), dual.value(u), done))
+    assert outcomes[0] == outcomes[1]

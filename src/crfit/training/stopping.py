@@ -6,6 +6,7 @@ The rules are checked after every step; the first that holds ends the run, and t
     grad_rel     |g|_2 <= grad_rel * max(1, |w|_2), on the same gradient
     rel_change   |F(k - window) - F(k)| <= rel_change * |F(k)|
     gap          F(w) - D(a) <= gap, for trainers with a dual bound D
+    tol          F(w) <= (1 + tol) min F by the trainer's estimate, if it has one (newton_cg with l1 > 0)
     objective    F(w) <= objective
     limits       max_iter, max_passes, seconds
 
@@ -41,6 +42,7 @@ from crfit.checks import check_number, check_whole_number
 from crfit.errors import OptionError
 
 #: Defaults without a convergence rule: for the objective, and for another number that a trainer reports.
+DEFAULT_TOL = 1e-4
 DEFAULT_REL_CHANGE = 1e-5
 DEFAULT_REL_GAIN = 1e-6
 DEFAULT_WINDOW = 10
@@ -118,10 +120,11 @@ class Stop:
     """Stopping rules; the first that holds ends the run.
 
     You rarely need more than a limit such as ``Stop(max_iter=100)`` or ``Stop(seconds=60)``. Unless you set a
-    convergence rule (`grad_inf`, `grad_rel`, `rel_change`, `gap` or `objective`), these defaults apply:
+    convergence rule (`grad_inf`, `grad_rel`, `rel_change`, `gap`, `tol`, `objective`), these defaults apply:
 
     - Batch trainers stop when the objective changes by less than 1e-5 (relative) over 10 steps, or over one
-      step for trainers with few long steps.
+      step for trainers with few long steps. `newton_cg` with l1 > 0 also stops when it estimates that the
+      objective is at most 0.01 % above its minimum.
     - With very short steps (`gis`) such a run counts as stalled. It has converged when the norm of the
       gradient is at most 1e-3 of the norm of the weights.
     - Stochastic gradient trainers stop when the running loss improves by less than 1e-6 (relative) over 10
@@ -142,6 +145,8 @@ class Stop:
     max_iter: int | None = None  #: stop after this many steps
     seconds: float | None = None  #: stop after this much training time; callbacks do not count
     gap: float | None = None  #: stop when the duality gap is at most this; only trainers that report one
+    #: stop when the estimated relative distance to the optimum is at most this; newton_cg with l1 > 0
+    tol: float | None = None
     #: stop when the objective is at most this, for example the value that another run reached
     objective: float | None = None
     #: stop when the norm of the gradient is at most this times the norm of the weights (or 1, if larger)
@@ -172,7 +177,7 @@ class Stop:
     @property
     def change_tolerance(self) -> float | None:
         """`rel_change`, or its default when no convergence rule was given."""
-        others = (self.rel_change, self.grad_inf, self.grad_rel, self.gap, self.objective)
+        others = (self.rel_change, self.grad_inf, self.grad_rel, self.gap, self.tol, self.objective)
         if self.change is None or any(rule is not None for rule in others):
             return self.rel_change
         return DEFAULT_REL_CHANGE if self.looks_at_objective else DEFAULT_REL_GAIN
@@ -207,8 +212,9 @@ class Stop:
         grad_rel : float or None
             Additional rule, unless the user sets a convergence rule.
         """
+        tol: float | None = DEFAULT_TOL
         if self.rel_change is not None or self.change_tolerance is None:
-            grad_rel = self.grad_rel
+            grad_rel, tol = self.grad_rel, self.tol
         if self.change != "auto":
             change = self.change
         elif change is None and self.rel_change is not None:
@@ -221,6 +227,7 @@ class Stop:
             rel_change=rules.change_tolerance,
             window=window if self.window is None else self.window,
             grad_rel=grad_rel,
+            tol=tol,
         )
 
     @property
@@ -269,6 +276,8 @@ class Stop:
             return f"relative gradient norm {size:.3g} <= {self.grad_rel:g}"
         if self.gap is not None and "gap" in now.extra and now.extra["gap"] <= self.gap:
             return f"duality gap {now.extra['gap']:.3g} <= {self.gap:g}"
+        if self.tol is not None and (left := now.extra.get("left", math.inf)) <= self.tol:
+            return f"estimated to be {100.0 * left:.2g} % above the optimum"
         if self.objective is not None and now.objective is not None and now.objective <= self.objective:
             return f"objective {now.objective:.10g} <= {self.objective:.10g}"
         return self.unchanged(history)

@@ -54,7 +54,8 @@ REFRESH = 50
     "eg",
     needs={"dual", "value"},
     handles={"l1", "l2", "gap"},
-    formula="theta_n <- (1 - eta_n) theta_n + eta_n psi, u <- u + (c_n/l2) (E_old Phi - E_new Phi), w = S(u, l1/l2)",
+    formula="theta_n <- (1 - eta_n) theta_n + eta_n psi, u <- u + (c_n/l2) (E_old Phi - E_new Phi), "
+    "w = u, or its soft threshold at l1/l2",
     minimises="F with l2 > 0, through its dual",
     keeps="the dual variables, 16 bytes per position and label and per sequence and label pair",
     ends="when the duality gap is down to rounding",

@@ -12,6 +12,15 @@ use the Hessian's diagonal as preconditioner and a Wolfe line search. ``start="n
 failed warm-up give Newton-CG as published. Classifiers with two classes, or with many items per attribute,
 need no warm-up: with a weak diagonal preconditioner and a Wolfe search they converge sooner without one.
 
+With l1 > 0 the steps keep to an orthant (`orthant`), which replaces trust region, line search, forcing
+sequence and preconditioner; it uses `xi` and at most 100 products in a step. After each step the run
+estimates how far above the optimum it is, from the gains g_k of the last two steps (relative to F):
+
+    left = g_k rho / (1 - rho),    rho = max(g_k / g_{k-1}, rest)
+
+where rest is the share of the model's decrease that conjugate gradients have left: about xi, or more than a
+half if they ran out of products.
+
 Forcing sequences, with xi the option:
 
     const          xi_k = xi                                           linear rate
@@ -53,6 +62,8 @@ from crfit.vectors import Vector
 #: falls below `SHORTER` times the best: at the limit of double precision it still falls by tiny amounts.
 MAX_STALLED = 3
 SHORTER = 0.9
+#: With l1 > 0: share of the model's decrease that is left when conjugate gradients run out of products.
+UNSOLVED = 0.5
 #: Bytes that the dual variables of the warm-up may take; above it the warm-up is SGD.
 DUAL_MEMORY = 2 << 30
 #: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
@@ -77,23 +88,25 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
 )
 @dataclass(frozen=True)
 class NewtonCG:
-    """Newton-CG with exact Hessian-vector products, after a warm-up on the dual."""
+    """Newton-CG with exact Hessian-vector products, after a warm-up on the dual; orthant-wise if l1 > 0."""
 
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
         help="warm-up before the first Newton step: epochs of eg or sgd, or none (Newton-CG as published); "
         "auto: eg if its dual variables fit into 2 GiB, else sgd; none for classifiers with two classes or "
-        "many items per attribute",
+        "many items per attribute; with l1 > 0, eg with at least l2 = 0.3 l1",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
         help="how the step length is controlled: trust region, backtracking line search or strong Wolfe line "
-        "search; auto: wolfe after a warm-up and for classifiers that skip it, else trust_region",
+        "search; auto: wolfe after a warm-up and for classifiers that skip it, else trust_region; not used "
+        "with l1 > 0",
     )
     forcing: Literal["const", "superlinear", "quadratic"] = option(
         "const",
         help="when conjugate gradients stop: at the residual xi (const), at a residual that falls with the "
-        "gradient (superlinear), or when the quadratic model hardly improves (quadratic)",
+        "gradient (superlinear), or when the quadratic model hardly improves (quadratic); not used with "
+        "l1 > 0",
     )
     xi: float | None = option(
         None,
@@ -106,7 +119,7 @@ class NewtonCG:
         "auto",
         help="preconditioner of conjugate gradients: none, or the Hessian's diagonal (one pass per step); "
         "auto: the diagonal after a warm-up, with less weight near the optimum; with little weight for "
-        "classifiers that skip the warm-up; else none",
+        "classifiers that skip the warm-up; else none; with l1 > 0 always the diagonal, with a fixed weight",
     )
     mix: float = option(
         0.01, help="for preconditioner=diag: use (1 - mix) l2 + mix * diagonal", above=0, at_most=1
@@ -236,7 +249,9 @@ class NewtonCG:
             if diagonal is not None:
                 extra["mix"] = metric.mix
             if move.stop is None:
-                gain = (before - point.value) / max(abs(point.value), 1e-300)
+                previous, gain = gain, (before - point.value) / max(abs(point.value), 1e-300)
+                if isinstance(region, OrthantSearch):
+                    extra["left"] = _left(previous, gain, xi if region.solved else UNSOLVED)
                 moved = before - point.value > rounding_level(before) or point.grad_norm < SHORTER * best_norm
                 stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, point.grad_norm)
             stop, message = _ending(move, point, stalled)
@@ -269,6 +284,14 @@ class NewtonCG:
 
     def _kept(self) -> Curvature:
         return Curvature(self.cache, self.storage, ad=self.curvature == "ad")
+
+
+def _left(previous: float, gain: float, rest: float) -> float:
+    """What is left to gain, infinite if the gains do not fall."""
+    if math.isinf(previous) or previous <= gain:
+        return math.inf if gain > 0.0 else 0.0
+    rho = max(gain / previous, rest)
+    return gain * rho / (1.0 - rho)
 
 
 def _is_easy(objective: Objective) -> bool:

@@ -8,10 +8,11 @@ and minimises there the model with the exact Hessian H of f
 
     Q(s) = v.s + s.(H + B) s / 2,      w + s in the orthant
 
-In cycles: conjugate gradients on the free weights, until the residual is small or some per cent of the free
+In cycles: conjugate gradients on the free weights, until the residual is small or too many of the free
 weights have crossed zero; those are then set to 0 and stay there in this step, which costs one product. If Q
-does not fall by that, the cycle is shortened. Projecting only at the end of all conjugate gradients does not
-work: attributes that mostly occur together compensate each other's large weights of opposite sign.
+does not fall by that, the cycle is shortened, at last to one diagonally scaled gradient step. Projecting only
+at the end of all conjugate gradients does not work: attributes that mostly occur together compensate each
+other's large weights of opposite sign.
 
 B damps weights with hardly any curvature. The loss is exponential in them, and Newton steps from the flat
 side far too long:
@@ -27,12 +28,13 @@ References
 ----------
 [1] N. Keskar, J. Nocedal, F. Oztoprak, A. Waechter (2016). A second-order method for convex l1-regularized
     optimization with active-set prediction. Optim. Methods Softw. 31, 605-621.
-[2] J. More, G. Toraldo (1991). On the solution of large quadratic programming problems with bound constraints.
-    SIAM J. Optim. 1, 93-113.
+[2] J. More, G. Toraldo (1991). On the solution of large quadratic programming problems with bound
+    constraints. SIAM J. Optim. 1, 93-113.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,11 +50,11 @@ from crfit.vectors import Vector
 MIX = 0.3
 #: Products allowed in one step, if `max_cg` allows as many.
 MAX_PRODUCTS = 100
-#: A cycle ends when this share of the free weights has crossed zero, after at least `SHORTEST` products.
-CROSSED = 0.02
+#: A cycle of k >= 5 products ends when more than 0.1 / k of the free weights have crossed zero.
+CROSSED = 0.1
 SHORTEST = 5
 #: Lengths of a cycle that are tried until Q falls.
-LENGTHS = 1.0, 0.25, 0.0625
+LENGTHS = 1.0, 0.25, 0.0625, 0.015625
 #: `reach` at the start, and its range.
 REACH = 1.0
 REACHES = 0.05, 64.0
@@ -66,13 +68,14 @@ class OrthantSearch(Globalisation):
     def __init__(self) -> None:
         self.reach = REACH
         self.predicted = 0.0  # decrease of the model in the last step
+        self.solved = True  # whether conjugate gradients reached their accuracy there
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
         """Move to a better point, or return why none was found."""
         point.pin()
         face = _Face(point, work, model, self.reach)
         face.minimise()
-        self.predicted = face.decrease
+        self.predicted, self.solved = face.decrease, face.solved
         if not face.finite:
             return Move(0.0, face.products, 0, StopReason.DIVERGED, "a Hessian product is not finite")
 
@@ -125,44 +128,55 @@ class _Face:
         self.metric = mixed(model.metric, MIX, objective.l2, xp.empty_like(point.w), point.free)
         self.metric += self.damping
         self.hs = xp.zeros_like(point.w)  # (H + B) s
-        self.products, self.decrease, self.finite = 0, 0.0, True
+        self.products, self.decrease, self.finite, self.solved = 0, 0.0, True, False
 
     def minimise(self) -> None:
         """Sets: ``work.s``, decrease."""
         work = self.work
         work.clear()
-        target = -1.0
+        target, longest = -1.0, self.max_products
         while self.products < self.max_products and not (self.products and must_hurry()):
             work.res[:] = self.xp.where(self.free, -self.v - self.hs, 0.0)
             zr = vectors.cg_residual(work.res, 0.0, self.hs, self.metric)
             if target < 0.0:
                 target = self.xi * self.xi * zr
-            if zr <= target or not self._cycle(zr, target):
+            self.solved = zr <= target
+            if self.solved:
                 return
+            before, hs = work.s.copy(), self.hs.copy()
+            done = self._cycle(zr, target, min(longest, self.max_products - self.products))
+            if not self.finite or done == 0:
+                return
+            if self._project(before):
+                continue
+            work.s[:], self.hs[:] = before, hs
+            if done == 1:
+                return
+            longest = max(1, done // 4)
 
-    def _cycle(self, zr: float, target: float) -> bool:
-        """Conjugate gradients, then the projection; return whether the model falls by it."""
-        work, xp = self.work, self.xp
-        before, n_free = work.s.copy(), int(self.free.sum())
+    def _cycle(self, zr: float, target: float, longest: int) -> int:
+        """Conjugate gradients from s; return the number of their steps."""
+        work, xp, n_free = self.work, self.xp, int(self.free.sum())
         work.d[:] = work.res / self.metric
-        for k in range(1, self.max_products - self.products + 1):
+        done = 0
+        for k in range(1, longest + 1):
             self._product(work.d, work.product)
             curvature = vectors.dot(work.d, work.product)
             if not curvature > 0.0:
-                self.finite = curvature == 0.0
-                break
+                self.finite = math.isfinite(curvature)
+                return done
             a = zr / curvature
             vectors.axpy(work.s, a, work.d, work.s)
             vectors.axpy(self.hs, a, work.product, self.hs)
             product = xp.where(self.free, work.product, 0.0)
-            zr, last = vectors.cg_residual(work.res, a, product, self.metric), zr
+            zr, last, done = vectors.cg_residual(work.res, a, product, self.metric), zr, k
             crossed = self._crossed(work.s)
-            many = k >= SHORTEST and int(crossed.sum()) > CROSSED * n_free
+            many = k >= SHORTEST and k * int(crossed.sum()) > CROSSED * n_free
             if zr <= target or many or must_hurry():
                 break
             work.d *= zr / last
             work.d += work.res / self.metric
-        return self.finite and self._project(before)
+        return done
 
     def _project(self, before: Vector) -> bool:
         """Shorten the cycle from `before` to ``work.s`` until the projected step lowers the model."""
@@ -179,7 +193,6 @@ class _Face:
                 self.decrease = decrease
                 self.free &= ~crossed
                 return True
-        work.s[:] = before
         return False
 
     def _crossed(self, s: Vector) -> Any:

@@ -13,9 +13,9 @@ The warm-up ends when left <= 0.005 D, or after 40 epochs. Only in the latter ca
 falls back to zero weights if they are better. It can run on several shards of the data at once, which takes
 more epochs. The dual variables take 16 bytes per position and label and per sequence and label pair.
 
-With l1 > 0 it is the dual with at least l2 = 0.3 l1, also for l2 = 0, and 14 epochs: weights that grow from
-the dual's few are a better start for Newton steps than those of OWL-QN at a lower F, because weights that are
-too large have too little curvature.
+With l1 > 0 it is the dual with at least l2 = 0.3 l1, also for l2 = 0, and at most 14 epochs. The weights that
+grow from the dual's few are a better start for Newton steps than those of OWL-QN at a lower F: weights that
+are too large have too little curvature.
 
 `stochastic_start`, used if the dual variables do not fit into memory, runs epochs of
 `crfit.trainers.online.sgd` with

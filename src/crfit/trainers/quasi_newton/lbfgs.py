@@ -49,8 +49,7 @@ from crfit.vectors import Vector
     merges=True,
     keeps="`memory` curvature pairs, 8 bytes per weight each, and five vectors of weights",
     ends="at the limit of double precision",
-    choose="you want a sparse model (l1), no penalty or little memory; `scaling=diagonal` suits dense data "
-    "with few weights",
+    choose="you want no penalty or little memory; `scaling=diagonal` suits dense data with few weights",
 )
 @dataclass(frozen=True)
 class LBFGS:
