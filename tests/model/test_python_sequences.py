@@ -52,7 +52,8 @@ def test_items_of_every_kind(X, held_out):
     assert [model.tag(x) for x in held_out] == expected
     assert model.tag_many(held_out, n_threads=2) == expected
     assert [model.tag(iter(x)) for x in held_out] == expected
-    assert [model.marginals(x) for x in held_out] == model.marginals_many(held_out)
+    one_by_one = [model.marginals(x) for x in held_out]
+    assert repr(one_by_one) == repr(model.marginals_many(held_out))  # as text: values near 1e308 give NaN
 
 
 def corpus(n: int, seed: int, longest: int = 20) -> list[list[list[str]]]:
