@@ -107,7 +107,7 @@ def test_the_readme_has_its_tables_in_it_without_links_to_what_is_made(site):
 def test_tables_of_the_registry_are_put_between_marks(site):
     page = site("docs/results/p.md", "<!-- rules -->\n| typed |\n<!-- end -->\n")
     shown = pages.published(page)
-    assert "| l2 = 0 | [`lbfgs`](../trainers.md#lbfgs) |" in shown
+    assert "| no penalty: l1 = l2 = 0 | [`lbfgs`](../trainers.md#lbfgs) |" in shown
     assert "typed" not in shown
 
 

@@ -373,12 +373,13 @@ def test_second_order(device):
     check_optimum(objective, 0.5)
 
 
-def test_auto_is_newton_without_l1():
+def test_auto_is_newton_with_and_without_l1():
     dataset = random_dataset(3, [3, 1, 4, 2, 5, 3], n_labels=3)
     auto = train(make_objective(dataset, l2=0.5))
     assert auto.trainer == "newton_cg"
     assert auto.weights.tobytes() == train(make_objective(dataset, l2=0.5), "newton_cg").weights.tobytes()
-    assert train(make_objective(dataset, l2=0.5, l1=0.1)).trainer == "lbfgs"
+    assert train(make_objective(dataset, l2=0.5, l1=0.1)).trainer == "newton_cg"
+    assert train(make_objective(dataset, l2=0.0, l1=0.1)).trainer == "newton_cg"
 
 
 @pytest.fixture

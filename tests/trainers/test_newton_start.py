@@ -19,7 +19,7 @@ from crfit.trainers import NewtonCG
 from crfit.trainers.newton import newton_cg, starts
 from crfit.training.callbacks import Callback, Checkpoint, load_checkpoint
 from crfit.training.loop import train
-from crfit.training.stopping import DEFAULT_REL_CHANGE, DEFAULT_WINDOW, Stop, StopReason
+from crfit.training.stopping import DEFAULT_REL_CHANGE, DEFAULT_TOL, DEFAULT_WINDOW, Stop, StopReason
 from oracle import make_dataset, random_dataset
 
 STARTS = {"eg": starts.dual_start, "sgd": starts.stochastic_start}
@@ -267,7 +267,8 @@ def test_a_resumed_run_is_the_uninterrupted_one(kind, device, cut, tmp_path):
 
 
 def test_a_trainer_may_have_a_window_of_its_own():
-    assert Stop().with_defaults(1) == Stop(rel_change=DEFAULT_REL_CHANGE, window=1, change="objective")
+    defaults = Stop(rel_change=DEFAULT_REL_CHANGE, tol=DEFAULT_TOL, window=1, change="objective")
+    assert Stop().with_defaults(1) == defaults
     assert Stop(rel_change=1e-3).with_defaults(1) == Stop(rel_change=1e-3, window=1, change="objective")
     for unchanged in (Stop(rel_change=1e-3, window=4), Stop(grad_inf=0.1), Stop(objective=3.0)):
         assert unchanged.with_defaults(1) == replace(unchanged, change="objective")

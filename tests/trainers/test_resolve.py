@@ -196,7 +196,7 @@ def test_choosing_for_an_objective(seedy):
     assert trainers.choose(Chooser(), Logistic(), seed=7) == (Seedy(seed=7), "it has a seed")
 
 
-L1, L2_IS_0, LACKING, LARGE, ELSE = auto.RULES
+NO_PENALTY, LACKING, LARGE, L1, ELSE = auto.RULES
 
 
 def problem(**options):
@@ -220,9 +220,10 @@ def limited(monkeypatch, n_bytes):
 @pytest.mark.parametrize(
     ("objective", "rule", "trainer"),
     [
-        (lambda: problem(l1=0.1), L1, LBFGS()),
-        (lambda: problem(l1=0.1, l2=0.0), L1, LBFGS()),
-        (lambda: problem(l2=0.0), L2_IS_0, LBFGS()),
+        (lambda: problem(l1=0.1), L1, NewtonCG()),
+        (lambda: problem(l1=0.1, l2=0.0), L1, NewtonCG()),
+        (lambda: problem(l2=0.0), NO_PENALTY, LBFGS()),
+        (lambda: Logistic(l1=1.0), LACKING, LBFGS()),
         (lambda: Logistic(l2=1.0), LACKING, LBFGS()),
         (problem, ELSE, NewtonCG()),
         (lambda: problem(order=2), ELSE, NewtonCG()),
@@ -314,7 +315,7 @@ def test_a_fit_says_why_also_in_the_model():
 def test_the_command_line_says_it_before_and_after(call, recipes, tmp_path):
     train_file, model = recipes / "train.columns", tmp_path / "m"
     ran = call("train", train_file, "-m", model, "--l1", "0.5", "--max-iter", "2", code=0)
-    assert f"lbfgs was chosen: {L1.reason}" in ran.err.splitlines()
+    assert f"newton_cg was chosen: {L1.reason}" in ran.err.splitlines()
     assert f"by auto: {L1.reason}" in ran.out
     quiet = call("train", train_file, "-m", model, "-q", "--json", "--max-iter", "2")
     assert (quiet.json["trainer"], quiet.json["why"]) == ("newton_cg", ELSE.reason)

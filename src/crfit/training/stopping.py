@@ -212,9 +212,9 @@ class Stop:
         grad_rel : float or None
             Additional rule, unless the user sets a convergence rule.
         """
-        tol: float | None = DEFAULT_TOL
-        if self.rel_change is not None or self.change_tolerance is None:
-            grad_rel, tol = self.grad_rel, self.tol
+        by_default = self.rel_change is None and self.change_tolerance is not None
+        if not by_default:
+            grad_rel = self.grad_rel
         if self.change != "auto":
             change = self.change
         elif change is None and self.rel_change is not None:
@@ -227,7 +227,7 @@ class Stop:
             rel_change=rules.change_tolerance,
             window=window if self.window is None else self.window,
             grad_rel=grad_rel,
-            tol=tol,
+            tol=DEFAULT_TOL if by_default else self.tol,
         )
 
     @property
