@@ -66,8 +66,6 @@ CORPORA = {
     "brown-full-few-pairs": (2_000, 500),
     "lasla-few-pairs": (600, 100),
 }
-#: Two labels before each: only gradients, CRFsuite has no such models.
-HISTORIES = ("conll2000-order-2", "conll2000-order-2-few")
 #: On these also crfit is timed on the sample alone: the older version takes minutes for a gradient on all.
 SAMPLED = ("lasla-few-pairs",)
 #: Trained for a few iterations on all its data, for time and memory.
@@ -105,8 +103,6 @@ def tasks(quick: bool) -> list[Task]:
         made.append(
             Task(name, name, {"sample": few if quick else sample, "quick": quick}, 1800.0, needs=RIVAL)
         )
-    sizes = {"sample": 1000 if quick else None, "quick": quick}
-    made += [Task(name, name, sizes, 1800.0) for name in HISTORIES]
     if not quick:
         made.append(Task("whole", WHOLE, {"what": "whole"}, 1800.0))
     return made
@@ -179,9 +175,7 @@ def _corpus(task: Task, setting: Setting) -> Iterator[Row]:
     problem, sample = problems.problem(task.problem), task.settings["sample"]
     if task.settings["quick"] or task.problem in SAMPLED:
         problem = replace(problem, n_train=sample)
-    yield from _gradients(problem, setting)
-    if task.problem in HISTORIES:
-        return
+    yield from gradients(problem, setting)
     loaded = problem.load(setting.data)
     if sample is not None:
         loaded = loaded.sample(sample)
@@ -192,7 +186,7 @@ def _corpus(task: Task, setting: Setting) -> Iterator[Row]:
     yield from _tagging(loaded)
 
 
-def _gradients(problem: problems.Problem, setting: Setting) -> Iterator[Row]:
+def gradients(problem: problems.Problem, setting: Setting) -> Iterator[Row]:
     """Gradients of this version and of an older one in turn, each in its own process."""
     own = {name: getattr(problem, name) for name in ("corpus", "variant", "n_train")}
     features = {name: getattr(problem, name) for name in ("weights", "transitions", "order")}
@@ -269,8 +263,6 @@ def _times(results: Results, name: str) -> Row:
     """Nanoseconds per token of each tool on a corpus, and ratios."""
     problem = problems.problem(name)
     pairs = ", all pairs" if problem.transitions == "all" else ""
-    if problem.order > 1:
-        pairs = f", order {problem.order}" + pairs.replace("pairs", "n-grams")
     found: Row = {"title": CORPORA_TITLES[problem.corpus].title + pairs}
     for row in results.where(task=name, measured=GRADIENT):
         found.setdefault(row["tool"], []).append(1e9 * row["seconds"] / row["n_tokens"])
@@ -308,8 +300,7 @@ def tables(results: Results) -> dict[str, str]:
         )
         rows.append(line)
     headings = ["grows", "gradient", "product", "best path", "memory", "sizes", "memory at the largest"]
-    asked = [*CORPORA, *HISTORIES]
-    corpora = [_times(results, name) for name in asked if results.where(task=name, measured=GRADIENT)]
+    corpora = [_times(results, name) for name in CORPORA if results.where(task=name, measured=GRADIENT)]
     columns: list[Column[Any]] = [
         Column("ns per token, two threads", lambda row: row["title"]),
         Column("labels", lambda row: row.get("n_labels"), ",d"),

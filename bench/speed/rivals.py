@@ -26,13 +26,9 @@ QUARTER = "conll2000-quarter-all"
 PROBLEMS = {
     "conll2000-all": "CoNLL-2000 chunking",
     "conll2000-observed": "CoNLL-2000 chunking, weights for observed pairs only",
-    "conll2000-l1": "the same with `l1 = 1`, `l2 = 0`",
-    "conll2000-elastic": "the same with `l1 = 0.5`, `l2 = 0.1`",
     "conll2002-es-all": "CoNLL-2002 Spanish names",
     QUARTER: "CoNLL-2000 chunking (quarter)",
 }
-#: Orthant-wise L-BFGS takes minutes here, in crfit too: it runs once, on two threads.
-SPARSE = ("conll2000-l1", "conll2000-elastic")
 #: Labels by tool and variant, in the order of the short table.
 LABELS = {
     (OURS, "default"): "crfit (default)",
@@ -56,7 +52,7 @@ STOCHASTIC, STOCHASTIC_SECONDS = ("python_crfsuite", "l2sgd"), 25.0
 GAPS = (1e-2, 1e-3, 1e-4)
 #: Runs end at this gap, so the last gap of the table is reached despite rounded logs.
 LAST_GAP = 5e-5
-SECONDS, SPARSE_SECONDS, QUICK_SECONDS = 600.0, 300.0, 45.0  # of training
+SECONDS, QUICK_SECONDS = 600.0, 45.0  # of training
 AROUND = 120.0  # seconds for reading, converting and tagging
 SCORED_ROUND = 1  # a tool that leaves no model when stopped trains again for its scores
 
@@ -68,27 +64,26 @@ def tasks(quick: bool) -> list[Task]:
             continue
         made.append(Task(f"{problem}/optimum", problem, {"tool": "", "variant": "", "round": 0}, 1800.0))
         for number in range(1, (1 if quick else ROUNDS) + 1):
-            seconds = QUICK_SECONDS if quick else SPARSE_SECONDS if problem in SPARSE else SECONDS
-            made += [_task(problem, *entry, number, seconds) for entry in _entries(problem, number)]
+            seconds = QUICK_SECONDS if quick else SECONDS
+            made += [task_of(problem, *entry, number, seconds) for entry in _entries(problem, number)]
         if quick:
-            made.append(_task(problem, *STOCHASTIC, 1, STOCHASTIC_SECONDS))
+            made.append(task_of(problem, *STOCHASTIC, 1, STOCHASTIC_SECONDS))
     return made
 
 
 def _entries(problem: str, number: int) -> list[tuple[str, str]]:
     """Tools and variants that take part in a round."""
-    first, later = (IN_ROUNDS, IN_ROUNDS[:1]) if problem in SPARSE else (VARIANTS[OURS], IN_ROUNDS)
     if number > 1:
-        return [(OURS, variant) for variant in later]
+        return [(OURS, variant) for variant in IN_ROUNDS]
     return [
         (name, variant)
         for name, one in TOOLS.items()
         if can_be_given(one, problems.problem(problem))
-        for variant in (first if name == OURS else ("default",))
+        for variant in VARIANTS.get(name, ("default",))
     ]
 
 
-def _task(problem: str, tool_name: str, variant: str, number: int, seconds: float) -> Task:
+def task_of(problem: str, tool_name: str, variant: str, number: int, seconds: float) -> Task:
     settings = {"tool": tool_name, "variant": variant, "round": number, "seconds_limit": seconds}
     name = tool_name if variant == "default" else f"{tool_name}-{variant.replace(',', '').replace(' ', '-')}"
     # One training per point takes about three times the last one, and each builds its features.
@@ -135,11 +130,11 @@ def label(standing: Standing) -> str:
 
 def tables(results: Results) -> dict[str, str]:
     found = _ranked(results)
-    made = {problem: _table(everyone) for problem, everyone in found.items()}
+    made = {problem: problem_table(everyone) for problem, everyone in found.items()}
     return made | {"readme": _short(found), "answer": _answer(found)}
 
 
-def _table(everyone: list[Standing]) -> str:
+def problem_table(everyone: list[Standing]) -> str:
     """One problem; tools that are not installed are left out."""
     return race_table(
         "tool",
