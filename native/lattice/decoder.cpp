@@ -169,7 +169,7 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
 Decoder::Decoder(const LayoutView& layout, const double* w)
     : weights_(layout, true, PairOptions{PairOptions::kLanes, true}) {
   weights_.set(w);
-  weights_.list_attributes();
+  weights_.prepare_tagging();
 }
 
 // Sequences of a group; 1: each on its own. For marginals also single sequences are solved in a lane, so that their

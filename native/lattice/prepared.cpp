@@ -351,7 +351,18 @@ void PreparedWeights::set(const double* w) {
   ngrams_->show(view_);
 }
 
-void PreparedWeights::list_attributes() {
+void PreparedWeights::prepare_tagging() {
+  if (ngrams_ && layout_.order == 1) {
+    row_low_.resize(view_.Y);
+    row_high_.resize(view_.Y);
+    for (int64_t i = 0; i < view_.Y; ++i) {
+      const double* row = view_.tr + i * view_.YP;
+      row_low_[i] = *std::min_element(row, row + view_.Y);
+      row_high_[i] = *std::max_element(row, row + view_.Y);
+    }
+    view_.row_low = row_low_.data();
+    view_.row_high = row_high_.data();
+  }
   if (layout_.state_ptr == nullptr) return;
   attributes_.assign(static_cast<std::size_t>(layout_.n_attributes), AttributeWeights{});
   for (int64_t a = 0; a < layout_.n_attributes; ++a) {

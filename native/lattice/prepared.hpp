@@ -86,7 +86,7 @@ class PreparedWeights {
 
   void set(const double* w);                                                                 // w must stay alive
   void set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a);  // tr = base + a step
-  void list_attributes();  // for tagging with the weights that were set
+  void prepare_tagging();  // attributes one by one and bounds of transitions, for the weights that were set
   void use_index(const TokenIndex* tokens) { view_.tokens = tokens; }
   void use_offsets(const double* offsets) { view_.offsets = offsets; }
   // Makes positions read their node scores from a table of `size` doubles, which the caller fills.
@@ -97,6 +97,7 @@ class PreparedWeights {
   LayoutView layout_;
   Prepared view_;
   std::optional<NgramTables> ngrams_;
+  Buffer<double> row_low_, row_high_;
   Buffer<double> start_, end_, tail_, hot_rows_, shared_;
   std::vector<int32_t> hot_row_;
   std::vector<int64_t> hot_attributes_;

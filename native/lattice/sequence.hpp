@@ -237,7 +237,9 @@ class SequenceWorker {
     for (int j = 0; j < YP; ++j) delta[j] = s_.U[j];
     for (int64_t t = 1; t < T; ++t) {
       const double* M = has_edges_ ? s_.pairs + t * Y * YP : pre_.tr;
-      max_sums(delta + (t - 1) * YP, M, maxima + t * YP);
+      const double* before = delta + (t - 1) * YP;
+      const bool bounded = pre_.row_low != nullptr && !has_edges_;
+      max_sums(before, M, bounded ? candidates(before, s_.back) : Y, bounded ? s_.back : nullptr, maxima + t * YP);
       for (int j = 0; j < YP; j += kLanes)
         store(delta + t * YP + j, ::load(maxima + t * YP + j) + ::load(s_.U + t * YP + j));
     }
@@ -263,17 +265,33 @@ class SequenceWorker {
     c = data_.weights == nullptr ? 1.0 : data_.weights[sequence];
   }
 
-  // out[j] = max_i (x[i] + M[i][j]) for j < YP.
-  void max_sums(const double* __restrict x, const double* __restrict M, double* __restrict out) const {
+  // The labels before that may be the best on the way to some label; returns how many. The others are below, on the
+  // way to any label, what one label reaches on the way to every label. Rounding keeps the order, so ties stay too.
+  int candidates(const double* x, int32_t* kept) const {
+    double reached = -INFINITY;
+    for (int i = 0; i < pre_.Y; ++i) reached = x[i] + pre_.row_low[i] > reached ? x[i] + pre_.row_low[i] : reached;
+    int n = 0;
+    for (int i = 0; i < pre_.Y; ++i) {
+      kept[n] = i;
+      n += !(x[i] + pre_.row_high[i] < reached);
+    }
+    return n;
+  }
+
+  // out[j] = max (x[i] + M[i][j]) over n labels i, the given ones or the first, for j < YP.
+  void max_sums(const double* __restrict x, const double* __restrict M, int n, const int32_t* labels,
+                double* __restrict out) const {
     constexpr int kBlock = P > 0 ? P : 32;
     constexpr int kVecs = kBlock / kLanes;
     const int YP = width_.yp();
     for (int j0 = 0; j0 < YP; j0 += kBlock) {
       Vec top[kVecs];
-      for (int k = 0; k < kVecs; ++k) top[k] = splat(x[0]) + ::load(M + j0 + k * kLanes);
-      for (int i = 1; i < pre_.Y; ++i) {
+      const int64_t first = labels == nullptr ? 0 : labels[0];
+      for (int k = 0; k < kVecs; ++k) top[k] = splat(x[first]) + ::load(M + first * YP + j0 + k * kLanes);
+      for (int r = 1; r < n; ++r) {
+        const int64_t i = labels == nullptr ? r : labels[r];
         const Vec xi = splat(x[i]);
-        const double* m = M + static_cast<int64_t>(i) * YP + j0;
+        const double* m = M + i * YP + j0;
         for (int k = 0; k < kVecs; ++k) top[k] = vmax(top[k], xi + ::load(m + k * kLanes));
       }
       for (int k = 0; k < kVecs; ++k) store(out + j0 + k * kLanes, top[k]);

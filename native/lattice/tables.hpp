@@ -80,6 +80,8 @@ struct Prepared {
   const double* tr = nullptr;            // scores of the tables; with order 1 [Y][YP] transition scores
   const double* E = nullptr;             // their exponentials
   const double* ET = nullptr;            // [Y^(k-1)][Y][YP] the longest table with dropped label and label exchanged
+  const double* row_low = nullptr;       // [Y] smallest and largest score after each label, for best paths of order 1;
+  const double* row_high = nullptr;      // null: unknown
   double tr_max = 0.0;                   // of the first table; with sparse pairs at least 0
   // Null: dense. With order 1 E and ET are null otherwise; with order k only lanes use the list.
   const SparsePairs* sparse = nullptr;
