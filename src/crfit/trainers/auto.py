@@ -80,7 +80,7 @@ RULES = (
         lambda objective: objective.l1 > 0.0,
         "newton_cg",
         lambda objective: NewtonCG(),
-        "with l1 > 0 it reaches the optimum in far fewer passes over the data than lbfgs (OWL-QN)",
+        "with l1 > 0 it reaches the optimum in fewer passes over the data than lbfgs (OWL-QN)",
     ),
     Rule(
         "otherwise",
