@@ -68,12 +68,12 @@ struct PyOnline {
   crfit::Online core;
 
   PyOnline(nb::object data, nb::object layout_object, const std::string& rule, bool derivative, double parameter,
-           bool table, int n_threads)
+           bool table, int64_t batch, int n_threads)
       : data_owner(data),
         layout_owner(layout_object),
         layout(nb::cast<Layout&>(layout_object).view),
         n_sequences(nb::cast<Data&>(data).view.n_sequences),
-        core(labelled_view(data, layout), layout, make_rule(rule, derivative, parameter), table,
+        core(labelled_view(data, layout), layout, make_rule(rule, derivative, parameter), table, batch,
              checked_threads(n_threads)) {}
   PyOnline(nb::object data, nb::object layout_object, const std::string& scope, double alpha, double beta, double kappa,
            int gamma, int64_t half, Vector<int32_t> groups, int64_t n_groups, int n_threads)
@@ -121,8 +121,8 @@ void bind_steps(nb::module_& m) {
   bind_moving_weights<PyOnline>(bound);
   bind_loss<PyOnline>(bound);
   bound
-      .def(nb::init<nb::object, nb::object, const std::string&, bool, double, bool, int>(), "data"_a, "layout"_a,
-           "rule"_a, "derivative"_a, "parameter"_a, "table"_a, "n_threads"_a)
+      .def(nb::init<nb::object, nb::object, const std::string&, bool, double, bool, int64_t, int>(), "data"_a,
+           "layout"_a, "rule"_a, "derivative"_a, "parameter"_a, "table"_a, "batch"_a, "n_threads"_a)
       .def(
           "visit",
           [](PyOnline& self, Vector<int64_t> sequences, int64_t batch, const std::string& schedule, double eta0,

@@ -41,10 +41,10 @@ void exchange_labels(const LayoutView& layout, const double* longest, double* ou
       for (int64_t i = 0; i < YP; ++i) out[(h * Y + j) * YP + i] = i < Y ? longest[(i * shared + h) * YP + j] : 0.0;
 }
 
-bool few_pairs(const LayoutView& layout) {
+bool few_pairs(const LayoutView& layout, double share) {
   const double all = static_cast<double>(layout.n_labels) * layout.n_labels;
   return layout.order == 1 && layout.ngrams[0].codes != nullptr && layout.ngrams[0].n > 0 &&
-         static_cast<double>(layout.ngrams[0].n) <= PairOptions::kOneSequence * all;
+         static_cast<double>(layout.ngrams[0].n) <= share * all;
 }
 
 NgramTables::NgramTables(const LayoutView& layout, const PairOptions& options)

@@ -33,8 +33,8 @@ struct PairOptions {
   bool drop_zeros = false;  // list only pairs whose weight is not 0: models trained with l1
 };
 
-// Whether single sequences should list the label pairs that have a weight.
-bool few_pairs(const LayoutView& layout);
+// Whether the label pairs that have a weight are at most this share of all pairs and should be listed (order 1).
+bool few_pairs(const LayoutView& layout, double share = PairOptions::kOneSequence);
 
 // Scores of label n-grams in the form of Prepared::tables.
 class NgramTables {

@@ -15,11 +15,11 @@ int64_t blocks(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
 }  // namespace
 
-RowLayout::RowLayout(const LayoutView& layout, int n_threads, bool list_pairs)
+RowLayout::RowLayout(const LayoutView& layout, int n_threads, double listed_share)
     : layout(layout),
       n_threads(n_threads),
       YP(padded_labels(layout.n_labels)),
-      listed(list_pairs && few_pairs(layout)),
+      listed(few_pairs(layout, listed_share)),
       ngram_size(listed ? (layout.ngrams[0].n + 7) / 8 * 8 : crfit::ngram_size(layout)) {
   // Unpenalised attributes are last, and so are their rows and weights.
   const int64_t first_free = layout.n_attributes - layout.n_free;

@@ -24,8 +24,9 @@ struct WeightRows {
 // Location of the weights in a WeightRows.
 class RowLayout {
  public:
-  // list_pairs: with order 1 and few label pairs, tr has an entry for each weight instead of each pair of labels.
-  RowLayout(const LayoutView& layout, int n_threads, bool list_pairs);
+  // With order 1 and at most this share of label pairs with a weight, tr has an entry for each weight instead of each
+  // pair of labels.
+  RowLayout(const LayoutView& layout, int n_threads, double listed_share);
 
   WeightRows zeros() const;
   void load(const double* plain, WeightRows& out) const;

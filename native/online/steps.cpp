@@ -34,11 +34,12 @@ double Rate::at(int64_t k, int64_t N, double l2) const {
   }
 }
 
-Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule& rule, bool table, int n_threads)
+Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule& rule, bool table, int64_t batch,
+               int n_threads)
     : data_(data),
       n_threads_(n_threads),
       has_edges_(data.edge_ptr != nullptr && layout.n_edge_attributes > 0),
-      weights_(layout, n_threads),
+      weights_(layout, n_threads, batch >= kFewLanes ? PairOptions::kLanes : PairOptions::kOneSequence),
       rule_(rule) {
   const int64_t max_T = longest_sequence(data);
   for (int worker = 0; worker < n_threads; ++worker) {
@@ -70,7 +71,7 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
 // is planned from the sequences ahead (look_ahead).
 Online::Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
                int64_t n_groups, int n_threads)
-    : Online(data, layout, OnlineRule{.kind = OnlineRule::kPeriodic}, false, n_threads) {
+    : Online(data, layout, OnlineRule{.kind = OnlineRule::kPeriodic}, false, 1, n_threads) {
   touches_->index_sequences();
   periods_ =
       std::make_unique<OnlinePeriods>(weights_, *touches_, data.n_sequences, periods, std::move(groups), n_groups);

@@ -51,8 +51,10 @@ struct Rate {
 
 class Online {
  public:
-  // `table`: interpolate T in a table. The second constructor is for the periodic rule; `groups` as in OnlinePeriods.
-  Online(const DataView& data, const LayoutView& layout, const OnlineRule& rule, bool table, int n_threads);
+  // `table`: interpolate T in a table. `batch`: the size of most steps, which decides whether label pairs are listed.
+  // The second constructor is for the periodic rule; `groups` as in OnlinePeriods.
+  Online(const DataView& data, const LayoutView& layout, const OnlineRule& rule, bool table, int64_t batch,
+         int n_threads);
   Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
          int64_t n_groups, int n_threads);
   Online(const Online&) = delete;

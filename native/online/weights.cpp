@@ -28,8 +28,8 @@ OnlineRows rows_of(const RowLayout& shape, WeightRows& vector) {
   return rows;
 }
 
-OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
-    : shape(layout, n_threads, true),
+OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads, double listed_share)
+    : shape(layout, n_threads, listed_share),
       current(shape.zeros()),
       mask(zero_buffer(shape.ngram_size)),
       boundary_mask(zero_buffer(shape.YP)) {
@@ -38,7 +38,7 @@ OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
     ET_ = zero_buffer(shape.ngram_size);
   } else {
     // With order 2 and more only lanes read listed n-grams.
-    const PairOptions pairs = layout.order == 1 ? PairOptions{PairOptions::kOneSequence, false} : PairOptions{};
+    const PairOptions pairs = layout.order == 1 ? PairOptions{listed_share, false} : PairOptions{};
     tables_ = std::make_unique<NgramTables>(layout, pairs);
   }
   const int64_t Y = layout.n_labels;

@@ -29,7 +29,8 @@ OnlineRows rows_of(const RowLayout& shape, WeightRows& vector);
 
 class OnlineWeights {
  public:
-  OnlineWeights(const LayoutView& layout, int n_threads);
+  // Label pairs are listed up to this share of all pairs (PairOptions).
+  OnlineWeights(const LayoutView& layout, int n_threads, double listed_share);
   OnlineWeights(const OnlineWeights&) = delete;
   OnlineWeights& operator=(const OnlineWeights&) = delete;
 

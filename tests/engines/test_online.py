@@ -48,7 +48,7 @@ every_kind = pytest.mark.parametrize("rule", KINDS.values(), ids=KINDS)
 
 def result(objective, w, ids, rate, k=0, batch=1, averaged=True, rule=None):
     """Loss, weights, sum of the weights, and what the rule keeps for each weight, after some steps."""
-    run = objective.online(w, rule)
+    run = objective.online(w, rule, batch)
     if averaged:
         run.begin_sum()
     half = len(ids) // 2 // batch * batch  # two visits are one
@@ -106,10 +106,11 @@ def test_rules_on_longer_sequences(rule, weights, batch):
 @rules
 @pytest.mark.parametrize("batch", [1, 3, 10])  # from 8 on side by side
 @pytest.mark.parametrize("scale", [0.3, 50.0])  # of 50: in the log domain
-def test_rules_with_few_label_pairs(rule, batch, scale):
+@pytest.mark.parametrize("n_labels", [40, 16])  # with 16 labels only steps of eight sequences list the pairs
+def test_rules_with_few_label_pairs(rule, batch, scale, n_labels):
     lengths = [1, 7, 12, 2, 9, 4, 5, 3, 8, 6, 2, 10, 1]
     data, layout, w = random_problem(
-        40, lengths=lengths, weights="observed", transitions="observed", boundary=True
+        n_labels, lengths=lengths, weights="observed", transitions="observed", boundary=True
     )
     agree(data, layout, scale * w, batch=batch, rule=rule, rate=Rate("bottou", 0.1))
 

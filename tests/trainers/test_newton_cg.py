@@ -251,11 +251,13 @@ def test_a_full_step_costs_one_gradient_and_nothing_else():
 
 def test_numbers_for_the_log():
     plain = train(CurvedLogistic(), cold(), stop=Stop(max_iter=3)).history[-1]
-    assert plain.extra.keys() == {"cg", "rejected", "xi", "radius"}
+    assert plain.extra.keys() == {"cg", "rejected", "xi", "radius", "left"}
     assert plain.step_size <= plain.extra["radius"] * 4
     mixed = train(
         CurvedLogistic(), cold("line_search", preconditioner="diag", max_cg=2, xi=0.01), stop=Stop(max_iter=3)
     ).history[-1]
+    left = mixed.extra.pop("left")
+    assert 0.0 < left < math.inf
     assert mixed.extra == {"cg": 2.0, "rejected": 0.0, "xi": 0.01, "mix": 0.01}
     assert mixed.step_size == 1.0
 

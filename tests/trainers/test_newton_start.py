@@ -15,7 +15,7 @@ from crfit.demo import recipe_data
 from crfit.engines import make_objective
 from crfit.errors import ConvergenceWarning
 from crfit.layout import classifier_layout
-from crfit.trainers import NewtonCG
+from crfit.trainers import SGD, NewtonCG
 from crfit.trainers.newton import newton_cg, starts
 from crfit.training.callbacks import Callback, Checkpoint, load_checkpoint
 from crfit.training.loop import train
@@ -79,8 +79,49 @@ def test_stochastic_epochs_end_when_they_gain_little():
     steps, _ = epochs("sgd", problem(), np.zeros(problem().n_weights))
     met = [step.extra["online_objective"] for step in steps[1:]]
     assert steps[-1].state["met"] == met
-    little = [after > starts.SGD_ENOUGH * before for before, after in pairwise(met)]
-    assert little == [False] * (len(met) - 2) + [True]
+    little = [after > starts.SGD_ENOUGH * before for before, after in pairwise(met[:-1])]
+    assert little == [False] * (len(met) - 3) + [True], "then comes the averaged epoch"
+
+
+def test_the_last_stochastic_epoch_is_averaged():
+    objective, w = problem(), np.zeros(problem().n_weights)
+    steps, _ = epochs("sgd", objective, w)
+    met = steps[-1].state["met"]
+    averaged = SGD(
+        schedule="exponential",
+        decay=starts.SLOW_DECAY,
+        batch=5,
+        averaging=len(met) - 1,
+        epochs=len(met),
+    )
+    expected = list(averaged.steps(problem(), np.zeros_like(w)))[-1].w
+    np.testing.assert_allclose(w, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_weights_have_to_grow_if_the_penalty_is_weak():
+    w = np.zeros(problem().n_weights)
+    assert [starts.have_grown(problem(l2=l2), w, 0) for l2 in (1e-3, 30.0)] == [False, True]
+    assert not w.any()
+
+
+def test_sgd_starts_where_weights_soon_have_grown(monkeypatch):
+    for grown, kind in ((True, "online_objective"), (False, "dual")):
+        monkeypatch.setattr(newton_cg, "have_grown", lambda *_, grown=grown: grown)
+        assert kind in train(problem(), NewtonCG(), stop=Stop(max_iter=1)).history[-1].extra
+    monkeypatch.setattr(type(problem()), "dual_is_slow", True)
+    assert "online_objective" in train(problem(), NewtonCG(), stop=Stop(max_iter=1)).history[-1].extra
+
+
+def test_the_dual_is_slow_with_many_pairs_for_each_position():
+    rng = np.random.default_rng(0)
+    data = random_dataset(0, [3] * 60, n_labels=80, n_attributes=9)
+    assert make_objective(data).dual_is_slow
+    long = random_dataset(0, [90] * 4, n_labels=80, n_attributes=9)
+    assert not make_objective(long).dual_is_slow
+    few = [[0, 1, 2] for _ in range(60)]
+    positions = [[[(int(rng.integers(9)), 1.0)] for _ in range(3)] for _ in few]
+    listed = make_dataset(positions, few, n_labels=80, n_attributes=9)
+    assert not make_objective(listed, transitions="observed").dual_is_slow
 
 
 @every_start
@@ -115,7 +156,7 @@ def test_after_a_start_the_diagonal_is_the_metric_and_wolfe_the_search(kind):
     first, *others = result.history[provisional(result) :]
     assert first.extra == {}, "the start itself, evaluated"
     assert first.iteration == provisional(result)
-    assert all(p.extra.keys() == {"cg", "rejected", "xi", "mix"} for p in others)
+    assert all(p.extra.keys() == {"cg", "rejected", "xi", "mix", "left"} for p in others)
     assert others[0].extra["mix"] == 1.0
     assert {p.extra["xi"] for p in others} == {newton_cg.XI}
 
@@ -125,7 +166,7 @@ def test_what_is_asked_for_holds_after_a_start_too():
     result = train(problem(), trainer, stop=Stop(grad_inf=1e-6))
     last = result.history[-1]
     assert result.reason is StopReason.CONVERGED
-    assert last.extra.keys() == {"cg", "rejected", "xi", "radius"}
+    assert last.extra.keys() == {"cg", "rejected", "xi", "radius", "left"}
     assert last.extra["xi"] == 0.1
 
 
@@ -178,7 +219,7 @@ def test_no_rate_will_do(monkeypatch):
 
     objective = problem()
     online = objective.online
-    monkeypatch.setattr(objective, "online", lambda w, rule: Hopeless(online(w, rule)))
+    monkeypatch.setattr(objective, "online", lambda *asked: Hopeless(online(*asked)))
     result = train(objective, NewtonCG("sgd"), stop=Stop(grad_inf=1e-7))
     assert result.reason is StopReason.CONVERGED
     assert provisional(result) == 1, "the starting point alone"
@@ -282,9 +323,12 @@ def test_a_run_without_rules_ends_after_a_few_steps():
     result = train(make_objective(dataset, l2=1.0))
     assert result.trainer == "newton_cg"
     assert result.reason is StopReason.CONVERGED
-    assert "over one step" in result.message
+    assert "above the optimum" in result.message
     assert result.iterations - provisional(result) < 15
-    assert result.objective == pytest.approx(best, rel=1e-5)
+    assert result.objective == pytest.approx(best, rel=DEFAULT_TOL)
+    closer = train(make_objective(dataset, l2=1.0), stop=Stop(tol=1e-8))
+    assert closer.history[-1].extra["left"] <= 1e-8 < closer.history[-2].extra["left"]
+    assert closer.objective == pytest.approx(best, rel=1e-8)
 
 
 @every_device

@@ -143,14 +143,15 @@ CONVERGENCE: tuple[Row, ...] = (
     ("--stop-grad-inf grad_inf X", "Stop when the largest gradient entry is at most X."),
     ("--stop-grad-rel grad_rel X", "Stop when the gradient norm is at most X max(1, |w|)."),
     ("--stop-objective objective X", "Stop when the objective is at most X."),
+    ("--tol tol X", "Stop when the objective is estimated to be at most X (relative) above its minimum."),
     ("--stop-gap gap X", "Stop when the duality gap is at most X (trainer eg)."),
 )
 
 
 def stopping_rules(given: dict[str, Any]) -> Stop:
     """Return the rules set by `CONVERGENCE`, `LIMITS` and `SECONDS`."""
-    names = ("grad_inf", "grad_rel", "rel_change", "objective", "gap", "max_iter", "max_passes", "seconds")
-    return Stop(**{name: given[name] for name in names})
+    convergence = ("grad_inf", "grad_rel", "rel_change", "objective", "tol", "gap")
+    return Stop(**{name: given[name] for name in (*convergence, "max_iter", "max_passes", "seconds")})
 
 
 class TrainingData(NamedTuple):

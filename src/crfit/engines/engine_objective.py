@@ -101,6 +101,8 @@ def _strength(name: str, value: Any) -> float:
 
 #: Number of entries sampled to detect changes of the pinned array.
 PIN_SAMPLE = 4096
+#: Label pairs of the dual for each position from which on its epochs are slow: about 5.5 gradients and more.
+MANY_PAIRS = 500
 
 
 class EngineObjective(Objective, ABC):
@@ -280,11 +282,11 @@ class EngineObjective(Objective, ABC):
         """Group of every weight, int32[n_weights]."""
         return weight_groups(self.dataset, self.layout, kind).of_weights(self.layout)
 
-    def online(self, w: Vector, rule: Rule = None) -> OnlineRun:
+    def online(self, w: Vector, rule: Rule = None, batch: int = 1) -> OnlineRun:
         """Start a run of online steps at a copy of `w`."""
         self._require("online")
         self._check_vector("w", w)
-        return self._online(w, rule)
+        return self._online(w, rule, batch)
 
     def margin(self, w: Vector, rule: MarginRule) -> MarginRun:
         """Start a run of mistake-driven steps at a copy of `w`."""
@@ -338,6 +340,12 @@ class EngineObjective(Objective, ABC):
         data, n_labels = self.dataset, self.layout.n_labels
         n_pair_tables = data.n_sequences if self.layout.n_edge_attributes == 0 else data.n_tokens
         return 16 * (data.n_tokens * n_labels + n_pair_tables * n_labels**2)
+
+    @property
+    def dual_is_slow(self) -> bool:
+        """Whether the dual has many label pairs for each position, one table for each sequence."""
+        n_bytes, data = self.dual_bytes, self.dataset
+        return n_bytes is not None and n_bytes / 16 > (self.layout.n_labels + MANY_PAIRS) * data.n_tokens
 
     def dual(self, *, start: float | None, eta: float, l2: float | None = None) -> Dual:
         """Create the dual of the objective, or of the one with another l2."""
@@ -413,7 +421,7 @@ class EngineObjective(Objective, ABC):
         """Return ``sum_i c_i E[Phi(x_i, .)]``."""
         raise NotImplementedError
 
-    def _online(self, w: Vector, rule: Rule) -> OnlineRun:
+    def _online(self, w: Vector, rule: Rule, batch: int) -> OnlineRun:
         raise NotImplementedError
 
     def _margin(self, w: Vector, rule: MarginRule) -> MarginRun:

@@ -245,11 +245,12 @@ class Objective(Protocol):
     def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:
         """Group of every weight, int32[n_weights], see `crfit.engines.weight_groups`."""
 
-    def online(self, w: Vector, rule: Rule = None) -> OnlineRun:
+    def online(self, w: Vector, rule: Rule = None, batch: int = 1) -> OnlineRun:
         """Start a run of online steps at a copy of `w`; does not move the pin.
 
         `rule` defines what a step does with the sum of its residuals (`crfit.engines.online`); None is plain
-        gradient descent.
+        gradient descent. `batch` is the size of most steps: it may change rounding, and decides which tables
+        are fastest.
         """
 
     def margin(self, w: Vector, rule: MarginRule) -> MarginRun:
@@ -265,8 +266,13 @@ class Objective(Protocol):
 
     @property
     def dual_bytes(self) -> int | None:
-        """Memory of the dual's chains; None if there is no dual or it is much slower than gradients."""
+        """Memory of the dual's chains; None if there is no dual."""
         return None
+
+    @property
+    def dual_is_slow(self) -> bool:
+        """Whether an epoch on the dual takes much longer than a few gradients."""
+        return False
 
     def dual(self, *, start: float | None, eta: float, l2: float | None = None) -> Dual:
         """Create the dual of the objective (`crfit.engines.dual`).

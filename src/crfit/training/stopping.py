@@ -6,7 +6,7 @@ The rules are checked after every step; the first that holds ends the run, and t
     grad_rel     |g|_2 <= grad_rel * max(1, |w|_2), on the same gradient
     rel_change   |F(k - window) - F(k)| <= rel_change * |F(k)|
     gap          F(w) - D(a) <= gap, for trainers with a dual bound D
-    tol          F(w) <= (1 + tol) min F by the trainer's estimate, if it has one (newton_cg with l1 > 0)
+    tol          F(w) <= (1 + tol) min F by the trainer's estimate, if it has one (newton_cg, eg)
     objective    F(w) <= objective
     limits       max_iter, max_passes, seconds
 
@@ -123,7 +123,7 @@ class Stop:
     convergence rule (`grad_inf`, `grad_rel`, `rel_change`, `gap`, `tol`, `objective`), these defaults apply:
 
     - Batch trainers stop when the objective changes by less than 1e-5 (relative) over 10 steps, or over one
-      step for trainers with few long steps. `newton_cg` with l1 > 0 also stops when it estimates that the
+      step for trainers with few long steps. `newton_cg` and `eg` stop when they estimate that the
       objective is at most 0.01 % above its minimum.
     - With very short steps (`gis`) such a run counts as stalled. It has converged when the norm of the
       gradient is at most 1e-3 of the norm of the weights.
@@ -145,7 +145,7 @@ class Stop:
     max_iter: int | None = None  #: stop after this many steps
     seconds: float | None = None  #: stop after this much training time; callbacks do not count
     gap: float | None = None  #: stop when the duality gap is at most this; only trainers that report one
-    #: stop when the estimated relative distance to the optimum is at most this; newton_cg with l1 > 0
+    #: stop when the estimated relative distance to the optimum is at most this; newton_cg and eg
     tol: float | None = None
     #: stop when the objective is at most this, for example the value that another run reached
     objective: float | None = None

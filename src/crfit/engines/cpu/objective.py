@@ -117,14 +117,14 @@ class CpuObjective(EngineObjective):
         with self._core() as core:
             return core.loss_on(w, subset)
 
-    def _online(self, w: Vector, rule: Rule) -> OnlineRun:
+    def _online(self, w: Vector, rule: Rule, batch: int) -> OnlineRun:
         if isinstance(rule, MetaDescent):
             return CpuMetaRun(self, w, rule, self._data, self._native_layout)
         if isinstance(rule, Periodic):
             constants = native_periods(rule, self.dataset, self.layout)
             core = _native.Online(self._data, self._native_layout, *constants, self.n_threads)
             return CpuPeriodicRun(self, w, rule, core)
-        core = _native.Online(self._data, self._native_layout, *native_rule(rule), self.n_threads)
+        core = _native.Online(self._data, self._native_layout, *native_rule(rule), batch, self.n_threads)
         return CpuOnlineRun(self, w, rule, core)
 
     def _margin(self, w: Vector, rule: MarginRule) -> CpuMarginRun:

@@ -83,7 +83,7 @@ class ReferenceObjective(EngineObjective):
         laps.end("gather")
         return loss + penalty
 
-    def _online(self, w: Vector, rule: Rule) -> ReferenceOnlineRun:
+    def _online(self, w: Vector, rule: Rule, batch: int) -> ReferenceOnlineRun:
         return ReferenceOnlineRun(self, w, rule)
 
     def _margin(self, w: Vector, rule: MarginRule) -> ReferenceMarginRun:

@@ -30,6 +30,7 @@ References
     conditional random fields and max-margin Markov networks. JMLR 9, 1775-1822.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +59,7 @@ REFRESH = 50
     "w = u, or its soft threshold at l1/l2",
     minimises="F with l2 > 0, through its dual",
     keeps="the dual variables, 16 bytes per position and label and per sequence and label pair",
-    ends="when the duality gap is down to rounding",
+    ends="when the duality gap is at most 0.01 % of F, or with other rules when it is down to rounding",
     choose="you want a guaranteed distance to the optimum (`--stop-gap 0.1`)",
 )
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class EG:
             kept["u"] = u
         value, bound = float(objective.full_value(w)), dual.value(u)
         gap = max(0.0, value - bound)
-        extra = {"gap": gap, "dual": bound}
+        extra = {"gap": gap, "dual": bound, "left": gap / abs(bound) if bound else math.inf}
         if done is not None:
             extra["eta"] = dual.mean_eta()
             extra["rejected"] = float(done.trials - done.accepted)

@@ -146,6 +146,8 @@ class Move:
 class Globalisation(ABC):
     """A trust region or a line search: makes Newton's method converge from any point."""
 
+    solved = True  # whether the last step minimised the model to its accuracy and was not shortened
+
     @abstractmethod
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
         """Move to a better point, or return why none was found."""
@@ -183,6 +185,7 @@ class WolfeSearch(Globalisation):
                 reason, message = StopReason.DIVERGED, "a Hessian product is not finite"
             return Move(0.0, step.products, 0, reason, message)
         point.accept()
+        self.solved = accepted.step >= 1.0 and step.products < model.max_products
         return Move(accepted.step, step.products, accepted.trials - 1)
 
     @staticmethod
@@ -215,6 +218,7 @@ class LineSearch(Globalisation):
             message = "no step lowers the objective"
             return Move(0.0, step.products, trials.rejected, StopReason.LINE_SEARCH, message)
         self.length = accepted.step
+        self.solved = accepted.step >= 1.0 and step.products < model.max_products
         point.accept()
         return Move(accepted.step, step.products, trials.rejected)
 

@@ -13,13 +13,15 @@ failed warm-up give Newton-CG as published. Classifiers with two classes, or wit
 need no warm-up: with a weak diagonal preconditioner and a Wolfe search they converge sooner without one.
 
 With l1 > 0 the steps keep to an orthant (`orthant`), which replaces trust region, line search, forcing
-sequence and preconditioner; it uses `xi` and at most 100 products in a step. After each step the run
-estimates how far above the optimum it is, from the gains g_k of the last two steps (relative to F):
+sequence and preconditioner; it uses `xi` and at most 100 products in a step.
+
+After each step the run estimates how far above the optimum it is, from the gains g_k of the last two steps
+(relative to F):
 
     left = g_k rho / (1 - rho),    rho = max(g_k / g_{k-1}, rest)
 
 where rest is the share of the model's decrease that conjugate gradients have left: about xi, or more than a
-half if they ran out of products.
+half if they ran out of products or the step was shortened.
 
 Forcing sequences, with xi the option:
 
@@ -50,7 +52,7 @@ from crfit.errors import CapabilityError
 from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, Workspace
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
 from crfit.trainers.newton.orthant import OrthantSearch
-from crfit.trainers.newton.starts import dual_start, stochastic_start
+from crfit.trainers.newton.starts import dual_start, have_grown, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
 from crfit.trainers.options import check_options, option
 from crfit.trainers.registry import State, Step, register
@@ -62,7 +64,7 @@ from crfit.vectors import Vector
 #: falls below `SHORTER` times the best: at the limit of double precision it still falls by tiny amounts.
 MAX_STALLED = 3
 SHORTER = 0.9
-#: With l1 > 0: share of the model's decrease that is left when conjugate gradients run out of products.
+#: Share of the decrease that is left when conjugate gradients run out of products, or the step is shortened.
 UNSOLVED = 0.5
 #: Bytes that the dual variables of the warm-up may take; above it the warm-up is SGD.
 DUAL_MEMORY = 2 << 30
@@ -83,7 +85,8 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
     descends=True,
     window=1,
     keeps="ten vectors of weights, cached marginals (`cache`), and the dual variables during the warm-up",
-    ends="at the limit of double precision",
+    ends="when it estimates that F is at most 0.01 % above its minimum, or with other rules at the limit of "
+    "double precision",
     choose="you want the optimum; `auto` usually picks it",
 )
 @dataclass(frozen=True)
@@ -93,8 +96,9 @@ class NewtonCG:
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
         help="warm-up before the first Newton step: epochs of eg or sgd, or none (Newton-CG as published); "
-        "auto: eg if its dual variables fit into 2 GiB, else sgd; none for classifiers with two classes or "
-        "many items per attribute; with l1 > 0, eg with at least l2 = 0.3 l1",
+        "auto: sgd if two short epochs show that it will do, or if the dual has very many label pairs or takes "
+        "more than 2 GiB, else eg; none for classifiers with two classes or many items per attribute; with "
+        "l1 > 0, eg with at least l2 = 0.3 l1",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
@@ -182,26 +186,33 @@ class NewtonCG:
 
     def _start(self, objective: Objective, w: Vector, state: State | None) -> Generator[Step, None, bool]:
         """Run the warm-up, if any; return whether `w` is its result."""
-        if state is None and vectors.norms(w)[0] > 0.0:
+        if state is not None:
+            kind, grown = "eg" if "gains" in state else "sgd", False
+        elif vectors.norms(w)[0] > 0.0:
             return False
-        kind = self._kind_of_start(objective)
+        else:
+            kind, grown = self._kind_of_start(objective, w)
         if kind == "none":
             return False
         if kind == "eg":
             return (yield from dual_start(objective, w, self.seed, state, self.shards))
-        return (yield from stochastic_start(objective, w, self.seed, state))
+        return (yield from stochastic_start(objective, w, self.seed, state, grown=grown))
 
-    def _kind_of_start(self, objective: Objective) -> str:
-        """The warm-up given, or for auto the best one that this objective allows."""
+    def _kind_of_start(self, objective: Objective, w: Vector) -> tuple[str, bool]:
+        """The warm-up given, or for auto the best one for this objective; and whether SGD may slow down."""
         able = objective.capabilities
-        if self.start == "auto" and _is_easy(objective):
-            return "none"
-        if self.start != "auto" or "hessian_diagonal" not in able:
-            return "none" if self.start == "auto" else self.start
-        chains = objective.dual_bytes if "dual" in able else None
-        if chains is not None and chains <= DUAL_MEMORY and objective.l1 + objective.l2 > 0.0:
-            return "eg"
-        return "sgd" if "online" in able else "none"
+        if self.start in ("eg", "none"):
+            return self.start, False
+        if self.start == "auto" and (_is_easy(objective) or "hessian_diagonal" not in able):
+            return "none", False
+        chains = objective.dual_bytes if self.start == "auto" and "dual" in able else None
+        dual = chains is not None and chains <= DUAL_MEMORY and objective.l1 + objective.l2 > 0.0
+        if dual and (objective.l1 > 0.0 or "online" not in able):
+            return "eg", False
+        if "online" not in able:
+            return "none", False
+        grown = have_grown(objective, w, self.seed)
+        return "eg" if dual and not grown and not objective.dual_is_slow else "sgd", grown
 
     def _outer(self, objective: Objective, w: Vector, state: State | None, started: bool) -> Iterator[Step]:
         point, work = Point(objective, w), Workspace(w, objective.xp)
@@ -250,8 +261,7 @@ class NewtonCG:
                 extra["mix"] = metric.mix
             if move.stop is None:
                 previous, gain = gain, (before - point.value) / max(abs(point.value), 1e-300)
-                if isinstance(region, OrthantSearch):
-                    extra["left"] = _left(previous, gain, xi if region.solved else UNSOLVED)
+                extra["left"] = _left(previous, gain, xi if region.solved else max(xi, UNSOLVED))
                 moved = before - point.value > rounding_level(before) or point.grad_norm < SHORTER * best_norm
                 stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, point.grad_norm)
             stop, message = _ending(move, point, stalled)
@@ -288,8 +298,10 @@ class NewtonCG:
 
 def _left(previous: float, gain: float, rest: float) -> float:
     """What is left to gain, infinite if the gains do not fall."""
+    if gain <= 0.0:
+        return 0.0
     if math.isinf(previous) or previous <= gain:
-        return math.inf if gain > 0.0 else 0.0
+        return math.inf
     rho = max(gain / previous, rest)
     return gain * rho / (1.0 - rho)
 

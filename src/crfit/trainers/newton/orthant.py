@@ -68,7 +68,6 @@ class OrthantSearch(Globalisation):
     def __init__(self) -> None:
         self.reach = REACH
         self.predicted = 0.0  # decrease of the model in the last step
-        self.solved = True  # whether conjugate gradients reached their accuracy there
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
         """Move to a better point, or return why none was found."""

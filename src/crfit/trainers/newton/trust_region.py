@@ -95,6 +95,7 @@ class TrustRegion(Globalisation):
                 message = "no step in the trust region lowers the objective, however small the radius"
                 return Move(0.0, products, rejected, StopReason.LINE_SEARCH, message)
         self.first = False
+        self.solved = not step.boundary and step.products < model.max_products
         point.accept()
         return Move(step.norm, products, rejected)
 

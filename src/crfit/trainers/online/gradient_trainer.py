@@ -73,7 +73,7 @@ class GradientVisits(Visits):
         self.decays = not isinstance(rule, Adaptive)  # its penalty is part of the residual
         if eta0 is not None:
             check_rate(rule, eta0, objective.l2, self.batch, objective.n_sequences)
-        super().__init__(objective.online(w, rule))
+        super().__init__(objective.online(w, rule, self.batch))
         self.square = 0.0  # |w|^2 of the penalised weights after the last visit
 
     def prepare(self, w: Vector) -> None:
