@@ -98,9 +98,15 @@ def test_the_last_stochastic_epoch_is_averaged():
     np.testing.assert_allclose(w, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_weights_have_to_grow_if_the_penalty_is_weak():
-    w = np.zeros(problem().n_weights)
-    assert [starts.have_grown(problem(l2=l2), w, 0) for l2 in (1e-3, 30.0)] == [False, True]
+@pytest.mark.parametrize(("noise", "grown"), [(0.0, True), (0.2, False)])
+def test_weights_soon_have_grown_if_the_loss_is_small(noise, grown):
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 20, (300, 5))
+    labels = np.where(rng.random(words.shape) < noise, rng.integers(0, 3, words.shape), words % 3)
+    positions = [[[(int(word), 1.0)] for word in sentence] for sentence in words]
+    objective = make_objective(make_dataset(positions, labels.tolist(), n_labels=3, n_attributes=20), l2=1.0)
+    w = np.zeros(objective.n_weights)
+    assert starts.have_grown(objective, w, 0) == grown
     assert not w.any()
 
 

@@ -96,9 +96,9 @@ class NewtonCG:
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
         help="warm-up before the first Newton step: epochs of eg or sgd, or none (Newton-CG as published); "
-        "auto: sgd if two short epochs show that it will do, or if the dual has very many label pairs or takes "
-        "more than 2 GiB, else eg; none for classifiers with two classes or many items per attribute; with "
-        "l1 > 0, eg with at least l2 = 0.3 l1",
+        "auto: sgd if two short epochs show that it will do, or if the dual has very many label pairs or "
+        "takes more than 2 GiB, else eg; none for classifiers with two classes or many items per attribute; "
+        "with l1 > 0, eg with at least l2 = 0.3 l1",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
