@@ -59,7 +59,8 @@ class Model(Tagger):
         Summary of the training run, as JSON values.
     n_columns : int, optional
         Number of columns of the training files, including the label; by default the columns that the template
-        uses plus one. Files with other columns raise an error.
+        uses plus one. Files with other columns raise an error. 0 means unknown, as in models of other tools:
+        any columns that suit the template are accepted.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class Model(Tagger):
                 "input_format", input_format, "give a template if and only if the format is 'columns'"
             )
         if n_columns is not None:
-            check_whole_number("n_columns", n_columns, at_least=1)
+            check_whole_number("n_columns", n_columns, at_least=0)
         elif template is not None:
             n_columns = template.n_columns + 1
         weights = weights.view()
