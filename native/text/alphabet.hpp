@@ -127,7 +127,7 @@ class Alphabet {
   static bool same(std::string_view a, std::string_view b) {
     const std::size_t n = a.size();
     if (n != b.size()) return false;
-    if (n < 8 || n > 32) return std::memcmp(a.data(), b.data(), n) == 0;
+    if (n < 8 || n > 32) return n == 0 || std::memcmp(a.data(), b.data(), n) == 0;  // without bytes data() may be null
     const auto differ = [&](std::size_t at) {
       uint64_t x, y;
       std::memcpy(&x, a.data() + at, 8);

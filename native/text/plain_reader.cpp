@@ -208,11 +208,11 @@ void PlainReader::add(std::string_view name, double value) {
   if (++n_ == kGroup) look_up();
 }
 
-// Memory for n bytes that stays where it is until the names are looked up.
+// Memory for n bytes that stays where it is until the names are looked up; never null, even for none.
 char* PlainReader::room(std::size_t n) {
-  if (n_composed_ + n > composed_.size()) {
+  if (n_composed_ + n >= composed_.size()) {
     look_up();
-    if (n > composed_.size()) composed_.resize(n + (std::size_t{1} << 14));
+    if (n >= composed_.size()) composed_.resize(n + (std::size_t{1} << 14));
   }
   return composed_.data() + n_composed_;
 }

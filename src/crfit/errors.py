@@ -97,7 +97,7 @@ class CapabilityError(OptionError):
 
 
 class ModelFileError(CrfitError):
-    """The model file is truncated, damaged, from an unsupported version, or not a model."""
+    """The model file is truncated, damaged or not a model, or its format cannot express the model."""
 
 
 class PointError(CrfitError, RuntimeError):

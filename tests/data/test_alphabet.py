@@ -47,6 +47,7 @@ def test_ids_of_many_strings():
     assert ids.dtype == np.int32
     assert ids.tolist() == [2, -1, 1, 0]
     assert alphabet.ids([]).tolist() == []
+    assert Alphabet([""]).ids(["", "a"]).tolist() == [0, -1]  # an alphabet without a byte
 
 
 def test_a_locked_alphabet_takes_no_new_strings():

@@ -56,6 +56,18 @@ def test_items_of_every_kind(X, held_out):
     assert repr(one_by_one) == repr(model.marginals_many(held_out))  # as text: values near 1e308 give NaN
 
 
+@pytest.mark.parametrize("known", ["", "a", "é"])
+@pytest.mark.parametrize("name", ["", "a", "é"])
+def test_names_of_a_subclass_of_str(known, name):
+    """As NumPy's are. The first name that a model reads: in a checked build an empty one found no memory."""
+    data = Dataset.from_sequences([[[known], []]], [["X", "Y"]])
+    other = np.str_(name)
+    for plain, same in (([name], [other]), ({name: 2.0}, {other: 2.0}), ({name: name}, {other: other})):
+        assert model_of(data).tag([same, []]) == model_of(data).tag([plain, []])
+        assert model_of(data).tag_many([[same, []]]) == model_of(data).tag_many([[plain, []]])
+        assert model_of(data).marginals([same, []]) == model_of(data).marginals([plain, []])
+
+
 def corpus(n: int, seed: int, longest: int = 20) -> list[list[list[str]]]:
     rng = random.Random(seed)
     return [
