@@ -124,8 +124,8 @@ def fit_dataset(
 
     `dev` may have any alphabets; its `DEV_SCORES` are recorded before the callbacks are called. `template`
     and `input_format` are stored in the model. With merged attributes, callbacks, `state` and the history
-    see the merged weights; the model and ``result.weights`` have all weights. For a CRF, `layout` replaces the
-    options that choose the features.
+    see the merged weights; the model and ``result.weights`` have all weights. For a CRF, `layout` replaces
+    the options that choose the features.
     """
     check_dev(dev)
     if options.task == "classify":

@@ -42,7 +42,9 @@ def uninstall(target: Path | None) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line: 0 success, 2 usage error or refusal, 1 any other failure."""
     try:
-        cli.main(None if argv is None else list(argv), prog_name="python -m crfit.compat", standalone_mode=False)
+        cli.main(
+            None if argv is None else list(argv), prog_name="python -m crfit.compat", standalone_mode=False
+        )
     except click.ClickException as error:
         error.show()
         return error.exit_code

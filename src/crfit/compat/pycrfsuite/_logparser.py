@@ -82,7 +82,7 @@ class TrainLogParser:
         event: str | None = getattr(self, f"_{self.state.lower()}")(line)
         if event is not None:
             begin = self.events[-1][2] if self.events else 0
-            # The head of the first iteration shows that the preparation is over, and belongs to the iteration.
+            # The head of the first iteration ends the preparation, but belongs to the iteration.
             self.events.append((event, begin, len(self.log) - (event == "prepared")))
         return event
 
@@ -131,7 +131,7 @@ class TrainLogParser:
         elif label := _LABEL.fullmatch(line.rstrip("\n")):
             fractions = [float(part) if "*" not in part else None for part in label.groups()[4:]]
             counts = [int(part) for part in label.groups()[1:4]]
-            record["scores"][label[1]] = LabelScore(*counts, *fractions)  # type: ignore[arg-type]
+            record["scores"][label[1]] = LabelScore(*counts, *fractions)
         elif macro := _MACRO.match(line):
             record |= zip(("avg_precision", "avg_recall", "avg_f1"), map(float, macro.groups()), strict=True)
         elif (accuracy := _ACCURACY.match(line)) and int(accuracy[3]):

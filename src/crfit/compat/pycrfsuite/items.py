@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import TypeAlias
 
 from crfit.data import Dataset
@@ -31,7 +32,7 @@ class ItemSequence:
         data = Dataset.from_sequences([given], n_threads=1)
         names, ids, ends = data.attribute_alphabet.strings(), data.attr_ids.tolist(), data.attr_ptr.tolist()
         values = [1.0] * len(ids) if data.attr_values is None else data.attr_values.tolist()
-        for begin, end in zip(ends, ends[1:], strict=False):
+        for begin, end in pairwise(ends):
             item: dict[str, float] = {}
             for k in range(begin, end):
                 name = names[ids[k]]

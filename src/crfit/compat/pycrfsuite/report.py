@@ -65,10 +65,6 @@ class Report(Callback):
         self.message("10")
         self._write("", f"Number of features: {n_features}", f"Seconds required: {seconds:.3f}", "")
 
-    def failed(self, error: Exception) -> None:
-        """Write that training ended before its first iteration."""
-        self._write(f"{self._title} terminated with error: {error}")
-
     def on_start(self, run: Run) -> None:
         """Write the parameters."""
         if self.algorithm == "lbfgs":  # "auto" has chosen
@@ -116,10 +112,11 @@ class Report(Callback):
 
     def _iteration(self, run: Run, progress: Progress, loss: float) -> None:
         self._n += 1
-        unit, norm = ("Epoch", "Feature L2-norm") if self.algorithm == "l2sgd" else ("Iteration", "Feature norm")
+        sgd = self.algorithm == "l2sgd"
+        unit, norm = ("Epoch", "Feature L2-norm") if sgd else ("Iteration", "Feature norm")
         weights = to_numpy(run.weights)
         lines = [f"***** {unit} #{self._n} *****", f"Loss: {loss:f}", f"{norm}: {norms(weights)[1]:f}"]
-        if self.algorithm == "l2sgd":
+        if sgd:
             lines.append(f"Learning rate (eta): {progress.step_size or 0.0:f}")
             lines.append(f"Total number of feature updates: {self._n * run.objective.n_sequences}")
         elif self.algorithm == "lbfgs":
@@ -142,8 +139,8 @@ class Report(Callback):
 
 def _lines(parameters: Mapping[str, Any]) -> Iterable[str]:
     for name, value in parameters.items():
-        shown = f"{value:f}" if isinstance(value, float) else f"{value:d}" if isinstance(value, int) else value
-        yield f"{name}: {shown}"
+        form = "f" if isinstance(value, float) else "d" if isinstance(value, int) else "s"
+        yield f"{name}: {value:{form}}"
 
 
 def _score_lines(scores: Scores) -> Iterable[str]:

@@ -55,7 +55,9 @@ class Tagger:
     def __init__(self) -> None:
         self._model: Model | None = None
         self._header: dict[str, str] = {}
-        self._hold([])
+        self._items: list[Item] = []
+        self._data: Dataset | None = None
+        self._marginals: NDArray[np.float64] | None = None
 
     def open(self, name: str | os.PathLike[str]) -> contextlib.closing[Tagger]:
         """Open a model file.
@@ -123,8 +125,8 @@ class Tagger:
         model, labels = self.model, [self._label_id(label) for label in yseq]
         if len(labels) != len(self._items):
             raise ValueError(
-                f"{len(labels)} labels for {len(self._items)} items: call set(items) first, then give one label "
-                "per item"
+                f"{len(labels)} labels for {len(self._items)} items: call set(items) first, then give one "
+                "label per item"
             )
         if not labels:
             return 1.0
@@ -179,9 +181,7 @@ class Tagger:
 
     def _hold(self, items: list[Item]) -> None:
         """Set: the sequence for the methods that take none."""
-        self._items = items
-        self._data: Dataset | None = None
-        self._marginals: NDArray[np.float64] | None = None
+        self._items, self._data, self._marginals = items, None, None
 
     def _dataset(self) -> Dataset:
         """The sequence as a dataset, encoded when it is first needed."""

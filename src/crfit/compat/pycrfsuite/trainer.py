@@ -92,7 +92,8 @@ class BaseTrainer:
     verbose : bool, default=True
         Whether `message` prints.
     algorithm_exact : bool, default=False
-        Whether lbfgs runs L-BFGS step by step. By default crfit's fastest trainer minimises the same function.
+        Whether lbfgs runs L-BFGS step by step. By default crfit's fastest trainer minimises the same
+        function.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class BaseTrainer:
         self.select(algorithm or "lbfgs")
         self.set_params(params or {})
 
-    def append(self, xseq: XSeq, yseq: Iterable[str], group: int = 0) -> None:
+    def append(self, xseq: XSeq, yseq: Iterable[str | bytes], group: int = 0) -> None:
         """Add a sequence to the data. Later changes of the given objects have no effect.
 
         Parameters
@@ -198,11 +199,7 @@ class BaseTrainer:
         log.counted(layout.n_weights, time.perf_counter() - begin)
         if held_out is not None:
             options = replace(options, merge=False)  # scores need the weights of all attributes
-        try:
-            trained = fit_dataset(data, options, callbacks=[log], layout=layout).model
-        except CrfitError as error:
-            log.failed(error)
-            raise
+        trained = fit_dataset(data, options, callbacks=[log], layout=layout).model
         begin = time.perf_counter()
         try:
             crfsuite_model.write(trained, path)
@@ -236,8 +233,10 @@ class BaseTrainer:
         min_freq = float(values.pop("feature.minfreq"))
         found = translate(self._algorithm, values)
         kinds = found.objective
-        layout = _frequent(data, min_freq) if min_freq > 0 else make_layout(
-            data, weights=kinds["weights"], transitions=kinds["transitions"]
+        layout = (
+            _frequent(data, min_freq)
+            if min_freq > 0
+            else make_layout(data, weights=kinds["weights"], transitions=kinds["transitions"])
         )
         fast = self._algorithm == "lbfgs" and not self.algorithm_exact
         options = FitOptions(
@@ -251,8 +250,8 @@ class BaseTrainer:
     def _limits(self, values: Mapping[str, Any]) -> Stop:
         """Stopping rules of lbfgs for the default trainer, whose steps are fewer and longer.
 
-        An iteration of L-BFGS is about one pass over the data. Unless a tolerance was set, the default trainer
-        stops by its own rule.
+        An iteration of L-BFGS is about one pass over the data. Unless a tolerance was set, the default
+        trainer stops by its own rule.
         """
         rules: dict[str, Any] = {}
         known = self._known()
@@ -320,7 +319,7 @@ class Trainer(BaseTrainer):
         self._print(log)
 
     def on_prepare_error(self, log: str) -> None:
-        """Training failed before its first iteration."""
+        """CRFsuite failed before its first iteration; crfit raises an error instead."""
         self._print(log)
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
@@ -357,7 +356,7 @@ class _Sequences:
         self.groups: list[int] = []
         self.parts: list[tuple[Any, ...]] = []  # per sequence: attributes per item, their ids, values, labels
 
-    def append(self, xseq: XSeq, yseq: Iterable[str], group: int) -> None:
+    def append(self, xseq: XSeq, yseq: Iterable[str | bytes], group: int) -> None:
         """Add a sequence; an empty one adds nothing."""
         items = as_items(xseq)
         labels = [label.decode() if isinstance(label, bytes) else label for label in yseq]
@@ -403,12 +402,11 @@ def _frequent(data: Dataset, min_freq: float) -> Layout:
     sizes = data.attr_values
     counted = data if sizes is None else replace(data, attr_values=np.abs(sizes))
     kept = layout.observed_counts(counted) >= min_freq
+    seen: Any = layout  # with "observed" all of its lists are there
     states, transitions = kept[: layout.n_state_weights], kept[layout.transition_slice(1)]
-    ptr, labels, codes = layout.state_ptr, layout.state_labels, layout.transition_codes[0]
-    assert ptr is not None and labels is not None and codes is not None  # "observed" lists them
     return replace(
         layout,
-        state_ptr=keep(ptr, states),
-        state_labels=labels[states],
-        transition_codes=(codes[transitions],),
+        state_ptr=keep(seen.state_ptr, states),
+        state_labels=seen.state_labels[states],
+        transition_codes=(seen.transition_codes[0][transitions],),
     )

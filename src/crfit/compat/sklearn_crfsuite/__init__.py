@@ -1,6 +1,6 @@
 """The interface of sklearn-crfsuite: `CRF`, `metrics`, `scorers` and `utils`.
 
-`metrics` and `scorers` need scikit-learn; `CRF` works without it, but grid searches and pipelines need it too.
+`metrics` and `scorers` need scikit-learn. `CRF` works without it; grid searches and pipelines need it too.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class CRF(Estimator):
     min_freq : float, optional
         Drop features that occur less often than this.
     all_possible_states, all_possible_transitions : bool, optional
-        Whether all pairs of attribute and label, and all pairs of labels, have a weight; by default those seen
-        in training.
+        Whether all pairs of attribute and label, and all pairs of labels, have a weight; by default those
+        seen in training.
     c1, c2 : float, optional
         Strengths of the penalties ``c1 |w|`` and ``c2 |w|^2``; by default 0 and 1.
     max_iterations : int, optional
@@ -62,14 +62,15 @@ class CRF(Estimator):
     verbose : bool, default=False
         Whether to print the log, one line per iteration.
     model_filename : str, optional
-        Name of the model file. An unfitted estimator predicts with an existing file. By default the model is in
-        a temporary file.
+        Name of the model file; by default a temporary file. If it exists, an unfitted estimator predicts with
+        it.
     keep_tempfiles : bool, default=False
         Whether to leave the temporary file behind.
     trainer_cls : class, optional
         Subclass of `crfit.compat.pycrfsuite.Trainer` to train with.
     algorithm_exact : bool, default=False
-        Whether lbfgs runs L-BFGS step by step; by default crfit's fastest trainer minimises the same function.
+        Whether lbfgs runs L-BFGS step by step. By default crfit's fastest trainer minimises the same
+        function.
 
     Attributes
     ----------

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from crfit.compat.sklearn_crfsuite.utils import flatten
 
 if TYPE_CHECKING:
-    from sklearn import metrics
+    from sklearn import metrics as sklearn_metrics
 else:
     try:
-        from sklearn import metrics
+        from sklearn import metrics as sklearn_metrics
     except ImportError:
         raise ImportError("these metrics need scikit-learn: pip install 'crfit[sklearn]'") from None
 
@@ -29,34 +29,34 @@ __all__ = [
 
 def flat_accuracy_score(y_true: Iterable[Any], y_pred: Iterable[Any], **kwargs: Any) -> float:
     """Return ``sklearn.metrics.accuracy_score`` of all tokens."""
-    return float(metrics.accuracy_score(flatten(y_true), flatten(y_pred), **kwargs))
+    return float(sklearn_metrics.accuracy_score(flatten(y_true), flatten(y_pred), **kwargs))
 
 
 def flat_precision_score(y_true: Iterable[Any], y_pred: Iterable[Any], **kwargs: Any) -> Any:
     """Return ``sklearn.metrics.precision_score`` of all tokens."""
-    return metrics.precision_score(flatten(y_true), flatten(y_pred), **kwargs)
+    return sklearn_metrics.precision_score(flatten(y_true), flatten(y_pred), **kwargs)
 
 
 def flat_recall_score(y_true: Iterable[Any], y_pred: Iterable[Any], **kwargs: Any) -> Any:
     """Return ``sklearn.metrics.recall_score`` of all tokens."""
-    return metrics.recall_score(flatten(y_true), flatten(y_pred), **kwargs)
+    return sklearn_metrics.recall_score(flatten(y_true), flatten(y_pred), **kwargs)
 
 
 def flat_f1_score(y_true: Iterable[Any], y_pred: Iterable[Any], **kwargs: Any) -> Any:
     """Return ``sklearn.metrics.f1_score`` of all tokens."""
-    return metrics.f1_score(flatten(y_true), flatten(y_pred), **kwargs)
+    return sklearn_metrics.f1_score(flatten(y_true), flatten(y_pred), **kwargs)
 
 
 def flat_fbeta_score(y_true: Iterable[Any], y_pred: Iterable[Any], beta: float, **kwargs: Any) -> Any:
     """Return ``sklearn.metrics.fbeta_score`` of all tokens."""
-    return metrics.fbeta_score(flatten(y_true), flatten(y_pred), beta=beta, **kwargs)
+    return sklearn_metrics.fbeta_score(flatten(y_true), flatten(y_pred), beta=beta, **kwargs)
 
 
 def flat_classification_report(
     y_true: Iterable[Any], y_pred: Iterable[Any], labels: Any = None, **kwargs: Any
 ) -> Any:
     """Return ``sklearn.metrics.classification_report`` of all tokens."""
-    return metrics.classification_report(flatten(y_true), flatten(y_pred), labels=labels, **kwargs)
+    return sklearn_metrics.classification_report(flatten(y_true), flatten(y_pred), labels=labels, **kwargs)
 
 
 def sequence_accuracy_score(y_true: Iterable[Any], y_pred: Iterable[Any]) -> float:

@@ -1,12 +1,15 @@
 """Scorers for ``cross_val_score`` and grid searches."""
 
-from sklearn.metrics import make_scorer
-
-from crfit.compat.sklearn_crfsuite import metrics
+# From our metrics, which say what to do if scikit-learn is missing.
+from crfit.compat.sklearn_crfsuite.metrics import (  # type: ignore[attr-defined]
+    flat_accuracy_score,
+    sequence_accuracy_score,
+    sklearn_metrics,
+)
 
 __all__ = ["flat_accuracy", "sequence_accuracy"]
 
 #: Fraction of tokens with the correct label.
-flat_accuracy = make_scorer(metrics.flat_accuracy_score)
+flat_accuracy = sklearn_metrics.make_scorer(flat_accuracy_score)
 #: Fraction of sequences without an error.
-sequence_accuracy = make_scorer(metrics.sequence_accuracy_score)
+sequence_accuracy = sklearn_metrics.make_scorer(sequence_accuracy_score)

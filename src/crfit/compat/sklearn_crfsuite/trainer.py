@@ -7,7 +7,11 @@ from crfit.compat.pycrfsuite import Trainer
 #: Numbers of an iteration that are shown if it has them: name, label and format.
 _SHOWN = (
     *(("time", "time=", "<6.2f"), ("loss", "loss=", "<10.2f"), ("active_features", "active=", "<8d")),
-    *(("avg_precision", "precision=", "<6.3f"), ("avg_recall", "recall=", "<6.3f"), ("avg_f1", "F1=", "<6.3f")),
+    *(
+        ("avg_precision", "precision=", "<6.3f"),
+        ("avg_recall", "recall=", "<6.3f"),
+        ("avg_f1", "F1=", "<6.3f"),
+    ),
     *(("item_accuracy_float", "Acc(item/seq)=", ".3f"), ("instance_accuracy_float", "", "<6.3f")),
     ("feature_norm", "feature_norm=", ".2f"),
 )
