@@ -1,16 +1,22 @@
 """Models of other tools: small ones to write, and damaged files."""
 
+import itertools
 import random
+import re
 import struct
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+import crfit
 from crfit.data.alphabet import Alphabet
 from crfit.data.templates import Template
+from crfit.data.text import Input
 from crfit.errors import ModelFileError
 from crfit.formats.parts import Parts, Weights, put_together
 from crfit.inspection.weights import state_weights, transition_weights
@@ -148,3 +154,58 @@ def survives(read: Callable[[bytes], Model], content: bytes) -> bool:
     if len(model.labels) < 1000:
         assert len(model.tag([["a"], ["b"]])) == 2
     return True
+
+
+def enumerated(states: np.ndarray, pairs: np.ndarray) -> tuple[dict[tuple[int, ...], float], np.ndarray]:
+    """Log-probabilities of all paths, and marginals, from scores [T, Y] and [T, Y, Y]."""
+    T, Y = states.shape
+    paths = list(itertools.product(range(Y), repeat=T))
+    scores = np.array(
+        [sum(states[t, y] + (pairs[t, p[t - 1], y] if t else 0.0) for t, y in enumerate(p)) for p in paths]
+    )
+    p = np.exp(scores - scores.max())
+    p /= p.sum()
+    marginals = np.zeros((T, Y))
+    for path, chance in zip(paths, p, strict=True):
+        marginals[np.arange(T), path] += chance
+    return dict(zip(paths, np.log(p).tolist(), strict=True)), marginals
+
+
+def expand(pattern: str, rows: list[list[str]], t: int, outside: Callable[[int], str]) -> str:
+    """String of a template or pattern at position t; `outside` names cells that many rows outside."""
+
+    def cell(match: re.Match[str]) -> str:
+        row = t + int(match[1])
+        if 0 <= row < len(rows):
+            return rows[row][int(match[2])]
+        return outside(row if row < 0 else row - len(rows) + 1)
+
+    return re.sub(r"%x\[([-+]?\d+),(\d+)\]", cell, pattern)
+
+
+def random_rows(rng: random.Random, longest: int = 6) -> list[list[str]]:
+    return [[rng.choice("abcd"), rng.choice("PQ")] for _ in range(rng.randrange(1, longest + 1))]
+
+
+def agrees(model: Model, rows: list[list[str]], states: np.ndarray, pairs: np.ndarray) -> None:
+    """Check labels, probability and marginals of a model against the enumeration of all paths."""
+    paths, marginals = enumerated(states, pairs)
+    text = "\n".join(" ".join(row) for row in rows).encode()
+    dataset = model.read(Input("rows", text), labelled=False, n_threads=1)
+    labels = model.tag_dataset(dataset, n_threads=1)
+    log_p = paths[tuple(labels.tolist())]
+    assert max(paths.values()) - log_p < 1e-9  # several may be best
+    labelled = replace(dataset, labels=labels)
+    assert abs(model.log_probability_dataset(labelled, n_threads=1)[0] - log_p) < 1e-9
+    assert np.abs(model.marginals_dataset(dataset, n_threads=1) - marginals).max() < 1e-9
+
+
+def column_model(template: str, seed: int = 0, n: int = 30, **options: Any) -> Model:
+    """A model of column data with labels X, Y, Z, trained a little."""
+    rng = random.Random(seed)
+    sequences = [[(*row, rng.choice("XYZ")) for row in random_rows(rng)] for _ in range(n)]
+    text = "\n\n".join("\n".join(" ".join(row) for row in rows) for rows in sequences).encode()
+    dataset = crfit.text.read(Input("made", text), template=Template(template))
+    objective = crfit.make_objective(dataset, n_threads=1, **options)
+    result = crfit.train(objective, "lbfgs", stop=crfit.Stop(max_iter=5))
+    return Model.from_training(objective, result, template=Template(template))

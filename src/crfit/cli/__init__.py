@@ -40,6 +40,7 @@ VERBS = {
     "eval": "Score a model on labelled text.",
     "race": "Compare trainers on your data.",
     "inspect": "Show a model's settings and weights.",
+    "convert": "Convert models of CRFsuite, CRF++ and Wapiti.",
     "trainers": "List the trainers, or describe one with its options.",
     "demo": "Train, score and tag on built-in data.",
 }

@@ -76,7 +76,7 @@ THREADS: Row = (
     "Number of threads; results do not depend on it.  [default: all cores]",
     {"type": int},
 )
-LOADED: Row = ("-m --model MODEL", "Model file written by 'crfit train'.", {"required": True})
+LOADED: Row = ("-m --model MODEL", "Model file of crfit, CRFsuite, CRF++ or Wapiti.", {"required": True})
 JSON: Row = ("--json as_json", "Print JSON instead of text.")
 QUIET: Row = ("-q --no-progress", "Do not show progress.")
 

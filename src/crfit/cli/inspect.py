@@ -91,6 +91,8 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
             f"{run['trainer']}, {run['iterations']} iterations to objective "
             f"{objective:,.4f}, largest gradient entry {grad_inf:.3g} ({run['reason']})"
         )
+    elif "converted_from" in run:
+        trained = f"unknown, read from a {run['converted_from']} file"
     size = f"{os.path.getsize(path) / 1e6:,.1f} MB"
     shown = {name: model.options[name] for name in _SHOWN if name in model.options}
     rows = [

@@ -70,7 +70,7 @@ def command(
         lines = _classified_lines(loaded, dataset, marginals=marginals, objects=objects, n_threads=threads)
         _write(lines)
         return
-    input_format = loaded.input_format or text.detect_format([source])
+    input_format = loaded.format_of([source])
     rows = _rows(source, dataset) if input_format == "columns" else None
     objects = as_json or input_format == "jsonl"
     style = _Style(input_format, loaded.labels, marginals, nbest)

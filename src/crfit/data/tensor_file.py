@@ -44,10 +44,6 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
 DAMAGED = "is damaged: {}; copy the original again, or create it again"
 FOREIGN: tuple[tuple[bytes, str], ...] = (
     # first bytes of the file, message
-    (b"lCRF", "is a CRFsuite model, not a crfit model: train again with crfit train"),
-    (b"#mdl#", "is a Wapiti model, not a crfit model: train again with crfit train"),
-    (b"version: ", "is a CRF++ model in text form, not a crfit model: train again with crfit train"),
-    (b"d\0\0\0\0\0\0\0", "is a binary CRF++ model, not a crfit model: train again with crfit train"),
     (b"\x1f\x8b", "is compressed with gzip: decompress it first"),
     (b"BZh", "is compressed with bzip2: decompress it first"),
     (b"\xfd7zXZ", "is compressed with xz: decompress it first"),

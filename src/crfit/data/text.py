@@ -263,7 +263,7 @@ def read(
         message, text_id, line = error.args
         raise DataError(message, file=inputs[text_id].name, line=line or None) from None
     n_trained = getattr(alphabets, "n_columns", None)
-    if format == "columns" and n_trained is not None:
+    if format == "columns" and n_trained:
         _check_columns(inputs, n_trained, labelled)
     if alphabets is None:
         own = [Alphabet.wrap(native, locked=True) for native in (attributes, labels, edges)]

@@ -1,1 +1,139 @@
-"""Parameters and files of other tools, one module per tool."""
+"""Parameters and models of other tools, one module per tool.
+
+Models are recognised by their first bytes; the format to write follows from the name of the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from crfit.errors import OptionError
+
+if TYPE_CHECKING:
+    from crfit.model import Model
+
+__all__ = ["FORMATS", "Format", "detect", "named", "write"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of model files.
+
+    `first_bytes` begin every file of the format, names usually end in `suffix`. `module` has the functions
+    `reader` and `writer`; "" if there is no such function.
+    """
+
+    name: str
+    title: str
+    suffix: str
+    module: str
+    first_bytes: tuple[bytes, ...]
+    reader: str = "read"
+    writer: str = "write"
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """A function of the module, imported on first use."""
+        found: Callable[..., Any] = getattr(import_module(self.module), name)
+        return found
+
+
+_PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"ccopy_reg\n", b"ccopyreg\n")
+
+#: Formats by name, in the order of the help page. The text form of CRF++ is read by the same function.
+FORMATS = {
+    one.name: one
+    for one in (
+        Format("crfit", "crfit", ".crfit", "crfit.model.file", (), reader=""),
+        Format(
+            "crfsuite",
+            "CRFsuite",
+            ".crfsuite",
+            "crfit.formats.crfsuite_model",
+            (b"lCRF",),
+        ),
+        Format(
+            "crfpp",
+            "CRF++ (binary)",
+            ".crfpp",
+            "crfit.formats.crfpp",
+            (b"d\0\0\0\0\0\0\0",),
+        ),
+        Format(
+            "crfpp-text",
+            "CRF++ (text)",
+            ".crfpp.txt",
+            "crfit.formats.crfpp",
+            (b"version: ",),
+            writer="write_text",
+        ),
+        Format(
+            "wapiti",
+            "Wapiti",
+            ".wapiti",
+            "crfit.formats.wapiti",
+            (b"#mdl#",),
+        ),
+        Format("pickle", "sklearn-crfsuite", ".pkl", "crfit.formats.sklearn_crfsuite", _PICKLES, writer=""),
+    )
+}
+
+
+def detect(path: str | os.PathLike[str]) -> Format:
+    """Format of a model file by its first bytes; crfit's own if it is none of the others."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(16)
+    except OSError:
+        begin = b""  # the reader reports it
+    found = (one for one in FORMATS.values() if one.first_bytes and begin.startswith(one.first_bytes))
+    return next(found, FORMATS["crfit"])
+
+
+def named(path: str | os.PathLike[str]) -> Format | None:
+    """Format to write by the end of a file's name, None if it does not say."""
+    name = os.fspath(path)
+    fitting = [one for one in FORMATS.values() if one.writer and name.endswith(one.suffix)]
+    return max(fitting, key=lambda one: len(one.suffix), default=None)
+
+
+def write(model: Model, path: str | os.PathLike[str], format: str | None = None) -> Format:
+    """Write a model in the format of another tool, or in crfit's.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    path : path-like
+        Name of the file.
+    format : {"crfit", "crfsuite", "crfpp", "crfpp-text", "wapiti"}, optional
+        By default detected from the end of the name: ``.crfit``, ``.crfsuite``, ``.crfpp``, ``.crfpp.txt`` or
+        ``.wapiti``.
+
+    Returns
+    -------
+    Format
+        The format written.
+
+    Raises
+    ------
+    ModelFileError
+        The format cannot express the model, or the file cannot be written.
+    OptionError
+        The name does not tell the format, or there is no such format.
+    """
+    known = ", ".join(one.name for one in FORMATS.values() if one.writer)
+    found = named(path) if format is None else FORMATS.get(format)
+    if found is None and format is None:
+        suffixes = ", ".join(one.suffix for one in FORMATS.values() if one.writer)
+        raise OptionError("path", os.fspath(path), f"use a name that ends in {suffixes}, or give the format")
+    if found is None or not found.writer:
+        raise OptionError("format", format, f"choose {known}")
+    if found.name == "crfit":
+        model.save(path)
+    else:
+        found.function(found.writer)(model, path)
+    return found

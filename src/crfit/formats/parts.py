@@ -7,26 +7,32 @@ attribute and pair of labels. `Weights` lists those that are not zero with the c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.checks import offsets
 from crfit.data.alphabet import Alphabet
+from crfit.data.templates import Template
 from crfit.data.tensor_file import DAMAGED
-from crfit.errors import CrfitError, ModelFileError
+from crfit.errors import CrfitError, DataError, ModelFileError
 from crfit.files import replacing
 from crfit.layout import Layout
 from crfit.layout.features import Codes, from_rows, to_rows
 
 if TYPE_CHECKING:
-    from crfit.data.templates import Template
     from crfit.model import Model
 
 #: A file, or its contents.
 Source: TypeAlias = "str | os.PathLike[str] | bytes"
+
+#: A reference to a cell in a template.
+CELL = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
 
 class Weights(NamedTuple):
@@ -114,16 +120,17 @@ def take_apart(model: Model, tool: str, *, edges: bool) -> Parts:
             tool, "attributes on transitions", "train with a template without %x in its B lines"
         )
     return Parts(
-        _nonzero(
+        nonzero(
             weights[: layout.n_state_weights],
             from_rows(layout.state_ptr, layout.state_labels, Y),
         ),
-        _nonzero(weights[layout.transition_slice(1)], layout.transition_codes[0]),
-        _nonzero(weights[layout.edge_offset :], from_rows(layout.edge_ptr, layout.edge_codes, Y * Y)),
+        nonzero(weights[layout.transition_slice(1)], layout.transition_codes[0]),
+        nonzero(weights[layout.edge_offset :], from_rows(layout.edge_ptr, layout.edge_codes, Y * Y)),
     )
 
 
-def _nonzero(values: NDArray[np.float64], codes: Codes | None) -> Weights:
+def nonzero(values: NDArray[np.float64], codes: Codes | None = None) -> Weights:
+    """The values that are not zero, with their codes; None: their indices."""
     places = np.flatnonzero(values)
     return Weights(places if codes is None else codes[places], values[places])
 
@@ -184,3 +191,106 @@ def check_finite(values: NDArray[np.float64]) -> None:
     """Raise ModelFileError unless all weights of a file are finite."""
     if not np.isfinite(values).all():
         raise damaged(f"weight {int(np.argmin(np.isfinite(values)))} is not a finite number")
+
+
+def alphabet_of(strings: Sequence[bytes], what: str) -> Alphabet:
+    """Alphabet of distinct strings; ModelFileError if one is repeated."""
+    packed = np.frombuffer(b"".join(strings), np.uint8)
+    try:
+        return Alphabet.from_arrays(packed, offsets(np.array([len(s) for s in strings], dtype=np.int64)))
+    except DataError:
+        raise damaged(f"a {what} is listed twice") from None
+
+
+def strings_of(alphabet: Alphabet, tool: str, what: str) -> list[bytes]:
+    """Strings of an alphabet; ModelFileError if one has a character that ends a line or a C string."""
+    packed, ends = alphabet.to_arrays()
+    if np.isin(packed, (0, 10, 13)).any():
+        raise unsupported(tool, f"{what} names with line ends or NUL characters", "rename them")
+    text = packed.tobytes()
+    return [text[a:b] for a, b in pairwise(ends.tolist())]
+
+
+class Lines(NamedTuple):
+    """Lines of a template: U lines, B lines, and the B line that enables plain transitions, if any."""
+
+    attributes: list[str]
+    edges: list[str]
+    plain: str | None
+
+
+def template_lines(template: Template) -> Lines:
+    """Split a template into its lines, without comments; the plain line is one of the B lines too."""
+    lines = [line.removesuffix("\r") for line in template.text.split("\n")]
+    edges = [line for line in lines if line.startswith("B")]
+    plain = next((line for line in edges if "%" not in line), None)
+    return Lines([line for line in lines if line.startswith("U")], edges, plain)
+
+
+def needed_template(model: Model, tool: str) -> Lines:
+    """Lines of the model's template; ModelFileError if its attributes do not come from one."""
+    names = model.attribute_alphabet, model.edge_alphabet
+    kinds = zip(names, ("U", "B"), strict=True)
+    if model.template is None or any(not name.startswith(kind) for own, kind in kinds for name in own):
+        raise unsupported(
+            tool, "models without a template", "train on column files, or convert to .crfsuite or .crfit"
+        )
+    return template_lines(model.template)
+
+
+def plain_string(lines: Lines) -> bytes | None:
+    """The string of the line that enables plain transitions."""
+    return None if lines.plain is None else lines.plain.encode("utf-8", "surrogateescape")
+
+
+def label_pairs(
+    parts: Parts, lines: Lines, edges: list[bytes], n_labels: int, tool: str
+) -> tuple[list[bytes], Weights]:
+    """Strings of all B lines, and their weights; transition weights are those of the plain line."""
+    plain, n_pairs = plain_string(lines), n_labels * n_labels
+    if plain is None:
+        if len(parts.transitions.codes):
+            raise unsupported(tool, "transition weights without a line B", "add the line B to the template")
+        return edges, parts.edges
+    if plain not in edges:
+        codes = np.append(parts.transitions.codes, parts.edges.codes + n_pairs)
+        return [plain, *edges], Weights(codes, np.append(parts.transitions.values, parts.edges.values))
+    own = _row(parts.edges, edges.index(plain), n_pairs)  # of a second line that equals the plain one
+    if not all(np.array_equal(*both) for both in zip(own, parts.transitions, strict=True)):
+        raise unsupported(tool, "different weights for equal B lines", "remove one from the template")
+    return edges, parts.edges
+
+
+def _row(weights: Weights, row: int, n_columns: int) -> Weights:
+    first, last = np.searchsorted(weights.codes, [row * n_columns, (row + 1) * n_columns])
+    return Weights(weights.codes[first:last] - row * n_columns, weights.values[first:last])
+
+
+def from_strings(
+    labels: Alphabet,
+    template: Template,
+    attributes: list[bytes],
+    states: Weights,
+    edges: list[bytes],
+    pairs: Weights,
+    tool: str,
+) -> Model:
+    """Model from strings of U lines and of B lines, the inverse of `label_pairs`."""
+    lines, n_pairs = template_lines(template), len(labels) ** 2
+    plain, transitions = plain_string(lines), Weights(np.empty(0, np.int64), np.empty(0))
+    if plain in edges:
+        at = edges.index(plain)
+        transitions = _row(pairs, at, n_pairs)
+        if lines.edges.count(lines.plain or "") == 1:
+            kept = pairs.codes // n_pairs != at
+            codes = pairs.codes[kept]
+            pairs = Weights(codes - n_pairs * (codes >= at * n_pairs), pairs.values[kept])
+            edges = edges[:at] + edges[at + 1 :]
+    return put_together(
+        Parts(states, transitions, pairs),
+        labels,
+        alphabet_of(attributes, "string"),
+        alphabet_of(edges, "string"),
+        tool=tool,
+        template=template,
+    )

@@ -59,7 +59,8 @@ class Model(Tagger):
         Summary of the training run, as JSON values.
     n_columns : int, optional
         Number of columns of the training files, including the label; by default the columns that the template
-        uses plus one. Files with other columns raise an error.
+        uses plus one. Files with other columns raise an error. 0 means unknown, as in models of other tools:
+        any columns that suit the template are accepted.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class Model(Tagger):
                 "input_format", input_format, "give a template if and only if the format is 'columns'"
             )
         if n_columns is not None:
-            check_whole_number("n_columns", n_columns, at_least=1)
+            check_whole_number("n_columns", n_columns, at_least=0)
         elif template is not None:
             n_columns = template.n_columns + 1
         weights = weights.view()
@@ -204,7 +205,7 @@ class Model(Tagger):
                     inputs, format=self.input_format, labelled=labelled, alphabets=self, n_threads=n_threads
                 )
             )
-        format = self.input_format or text.detect_format(inputs)
+        format = self.format_of(inputs)
         if format == "columns" and self.template is None:
             raise DataError(
                 "looks like columns, but the model was trained on attributes from Python and has no "
@@ -220,6 +221,13 @@ class Model(Tagger):
             alphabets=self,
             n_threads=n_threads,
         )
+
+    def format_of(self, inputs: Sequence[text.Input]) -> text.Format:
+        """Format in which to read sequences: that of the training files; for attributes also JSON lines."""
+        if self.input_format in (None, "crfsuite"):
+            detected = text.detect_format(inputs)
+            return detected if self.input_format is None or detected == "jsonl" else self.input_format
+        return self.input_format
 
     def evaluate(self, dataset: Dataset, scheme: Scheme = "auto", *, n_threads: int | None = None) -> Scores:
         """Tag a labelled dataset and score the predicted labels.
@@ -281,14 +289,16 @@ def _restore(cls: type[Model], weights: Any, layout: Layout, alphabets: Any, res
 
 
 def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
-    """Load a model file.
+    """Load a model file of crfit, CRFsuite, CRF++ or Wapiti; the format is detected.
 
     Parameters
     ----------
     path : path-like
-        A file written by `Model.save` or ``crfit train``.
+        A file written by `Model.save` or ``crfit train``, a model of another tool, or a pickle of
+        sklearn-crfsuite, which is searched for its model but never run.
     mapped : bool
-        Whether to memory-map the file, so it loads quickly and processes on one machine share its memory.
+        For crfit's own files, whether to memory-map the file, so it loads quickly and processes on one
+        machine share its memory.
         While a model uses it, you may delete the file or replace it with `save`, but not overwrite it in
         place (as ``cp`` does). Set it to False to read everything into memory.
 
@@ -302,7 +312,13 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
     ModelFileError
         The file cannot be read, is truncated or damaged, has a newer version, or is not a model.
     """
-    return model_file.load(Model, path, mapped)
+    from crfit import formats  # its modules need this one
+
+    found = formats.detect(path)
+    if not found.reader:
+        return model_file.load(Model, path, mapped)
+    model: Model = found.function(found.reader)(path)
+    return model
 
 
 class Pruned(NamedTuple):
