@@ -211,7 +211,15 @@ class CRF(Estimator):
         return self._model().marginals(as_items(xseq))
 
     def score(self, X: Iterable[XSeq], y: Iterable[Iterable[str]]) -> float:
-        """Return the fraction of tokens with the correct label."""
+        """Return the fraction of tokens with the correct label.
+
+        Parameters
+        ----------
+        X : iterable of sequences of items
+            As in `fit`.
+        y : iterable of sequences of str
+            True labels.
+        """
         true, found = flatten(y), flatten(self.predict(X))
         if len(true) != len(found) or not true:
             raise DataError(f"{len(found)} items and {len(true)} labels to score: give one label per item")
