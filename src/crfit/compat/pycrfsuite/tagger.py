@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from crfit.compat.pycrfsuite._dumpparser import ParsedDump
 from crfit.compat.pycrfsuite.items import XSeq, as_items
-from crfit.data import Dataset
 from crfit.data.from_python import Item
 from crfit.errors import ModelFileError
 from crfit.formats import crfsuite_model
@@ -55,9 +49,10 @@ class Tagger:
     def __init__(self) -> None:
         self._model: Model | None = None
         self._header: dict[str, str] = {}
+        self._labels: frozenset[str] = frozenset()
         self._items: list[Item] = []
-        self._data: Dataset | None = None
-        self._marginals: NDArray[np.float64] | None = None
+        self._best: list[str] = []
+        self._marginals: list[dict[str, float]] | None = None
 
     def open(self, name: str | os.PathLike[str]) -> contextlib.closing[Tagger]:
         """Open a model file.
@@ -89,8 +84,7 @@ class Tagger:
     def close(self) -> None:
         """Close the model; a closed tagger can open another."""
         self._model = None
-        self._header = {}
-        self._hold([])
+        self._items, self._best, self._marginals = [], [], None
 
     def labels(self) -> list[str]:
         """Return the labels of the model, in the order of their ids."""
@@ -98,19 +92,16 @@ class Tagger:
 
     def set(self, xseq: XSeq) -> None:
         """Set the sequence for `tag`, `probability` and `marginal`; items as in `ItemSequence`."""
-        self._hold(as_items(xseq))
-        self._dataset()
+        self.tag(xseq)
 
     def tag(self, xseq: XSeq | None = None) -> list[str]:
         """Return the most probable labels of a sequence; by default of the one given to `set`."""
         model = self.model
-        if xseq is None:
-            names = model.labels
-            return [names[i] for i in model.tag_dataset(self._dataset(), n_threads=1).tolist()]
-        items = as_items(xseq)
-        labels = model.tag(items) if items else []
-        self._hold(items)
-        return labels
+        if xseq is not None:
+            items = as_items(xseq)
+            self._best = model.tag(items) if items else []
+            self._items, self._marginals = items, None
+        return list(self._best)
 
     def probability(self, yseq: Sequence[str]) -> float:
         """Return the probability of a label sequence, given the items of the last `set` or `tag`.
@@ -122,16 +113,15 @@ class Tagger:
         RuntimeError
             The model does not have one of the labels.
         """
-        model, labels = self.model, [self._label_id(label) for label in yseq]
+        model, labels = self.model, list(yseq)
+        for label in labels:
+            self._check_label(label)
         if len(labels) != len(self._items):
             raise ValueError(
                 f"{len(labels)} labels for {len(self._items)} items: call set(items) first, then give one "
                 "label per item"
             )
-        if not labels:
-            return 1.0
-        data = replace(self._dataset(), labels=np.array(labels, dtype=np.int32))
-        return math.exp(model.log_probability_dataset(data, n_threads=1)[0])
+        return model.probability(self._items, labels) if labels else 1.0
 
     def marginal(self, y: str, pos: int) -> float:
         """Return the probability of label `y` at position `pos` of the last `set` or `tag`.
@@ -143,12 +133,13 @@ class Tagger:
         RuntimeError
             The model does not have the label.
         """
-        model, label = self.model, self._label_id(y)
+        model = self.model
+        self._check_label(y)
         if not 0 <= pos < len(self._items):
             raise ValueError(f"position {pos} is outside the sequence, which has {len(self._items)} items")
         if self._marginals is None:
-            self._marginals = model.marginals_dataset(self._dataset(), n_threads=1)
-        return float(self._marginals[pos, label])
+            self._marginals = model.marginals(self._items)
+        return self._marginals[pos][y]
 
     def info(self) -> ParsedDump:
         """Return header, labels, attributes and weights of the model, with all digits of the weights."""
@@ -176,18 +167,8 @@ class Tagger:
         except ModelFileError as error:
             raise ValueError(str(error)) from None
         self.close()
-        self._model, self._header = model, _header(data)
+        self._model, self._header, self._labels = model, _header(data), frozenset(model.labels)
         return contextlib.closing(self)
-
-    def _hold(self, items: list[Item]) -> None:
-        """Set: the sequence for the methods that take none."""
-        self._items, self._data, self._marginals = items, None, None
-
-    def _dataset(self) -> Dataset:
-        """The sequence as a dataset, encoded when it is first needed."""
-        if self._data is None:
-            self._data = self.model.encode([self._items] if self._items else [], n_threads=1)
-        return self._data
 
     @property
     def model(self) -> Model:
@@ -196,11 +177,9 @@ class Tagger:
             raise ValueError("the tagger is closed: call open(name) first")
         return self._model
 
-    def _label_id(self, label: str) -> int:
-        found = self.model.label_alphabet.get(label)
-        if found < 0:
+    def _check_label(self, label: str) -> None:
+        if label not in self._labels:
             raise RuntimeError(f"the model has no label {label!r}: labels() lists them")
-        return found
 
 
 def _header(data: bytes) -> dict[str, str]:
