@@ -38,10 +38,10 @@ def command(source: str, target: str, format: str | None) -> None:
 
     \b
     Examples:
-      crfit convert parser.crfsuite parser.crfit     from python-crfsuite or crfsuite
-      crfit convert parser.pkl parser.crfit          from a pickled sklearn_crfsuite.CRF
-      crfit convert parser.crfit parser.crfsuite     for a service that runs python-crfsuite
-      crfit convert chunker.wapiti model --to crfpp  CRF++, under any name
+      crfit convert parser.crfsuite parser.crfit        from python-crfsuite or crfsuite
+      crfit convert parser.pkl parser.crfit             from a pickled sklearn_crfsuite.CRF
+      crfit convert parser.crfit parser.crfsuite        for a service that runs python-crfsuite
+      crfit convert chunker.wapiti model --to crfpp     CRF++, under any name
     """  # noqa: D301
     if format is None and formats.named(target) is None:
         known = ", ".join(one.suffix for one in formats.FORMATS.values() if one.writer)

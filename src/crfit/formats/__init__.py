@@ -83,7 +83,7 @@ FORMATS = {
 
 
 def detect(path: str | os.PathLike[str]) -> Format:
-    """Format of a model file by its first bytes; crfit's own if it is none of the others."""
+    """Format of a model file by its first bytes; crfit's own if they match no other."""
     try:
         with open(path, "rb") as file:
             begin = file.read(16)
