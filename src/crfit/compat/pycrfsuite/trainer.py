@@ -48,6 +48,8 @@ ARGUMENT_NAMES = {
 
 #: Iterations of L-BFGS that count as one step of the default trainer, for `period`.
 ITERATIONS_PER_STEP = 10
+#: Fewest passes of the default trainer, whose first ones only prepare, for `max_iterations`.
+FEWEST_PASSES = 5
 
 _HELP = {
     "feature.minfreq": "Drop features that occur less often than this in the training data.",
@@ -256,7 +258,7 @@ class BaseTrainer:
         rules: dict[str, Any] = {}
         known = self._known()
         if values["max_iterations"] < NO_LIMIT:
-            rules["max_passes"] = values["max_iterations"]
+            rules["max_passes"] = max(values["max_iterations"], FEWEST_PASSES)
         if any(values[name] != known[name].default for name in ("epsilon", "delta", "period")):
             window = max(1, round(values["period"] / ITERATIONS_PER_STEP))
             rules |= {"grad_rel": values["epsilon"], "rel_change": values["delta"], "window": window}
