@@ -20,13 +20,6 @@ _FIELDS = (
     *("magic", "size", "type", "version", "num_features", "num_labels", "num_attrs"),
     *("off_features", "off_labels", "off_attrs", "off_labelrefs", "off_attrrefs"),
 )
-_TITLES = {
-    "header": "FILEHEADER",
-    "labels": "LABELS",
-    "attributes": "ATTRIBUTES",
-    "transitions": "TRANSITIONS",
-    "state_features": "STATE_FEATURES",
-}
 
 
 class Tagger:
@@ -193,10 +186,10 @@ def _header(data: bytes) -> dict[str, str]:
 def _as_text(info: ParsedDump) -> str:
     """Contents in the format of CRFsuite's ``dump`` command."""
     blocks = {
-        "header": [f"  {name}: {value}" for name, value in info.header.items()],
-        "labels": [f"  {number:>5}: {name}" for name, number in info.labels.items()],
-        "attributes": [f"  {number:>5}: {name}" for name, number in info.attributes.items()],
-        "transitions": [f"  (1) {y} --> {z}: {w:f}" for (y, z), w in info.transitions.items()],
-        "state_features": [f"  (0) {a} --> {y}: {w:f}" for (a, y), w in info.state_features.items()],
+        "FILEHEADER": [f"  {name}: {value}" for name, value in info.header.items()],
+        "LABELS": [f"  {number:>5}: {name}" for name, number in info.labels.items()],
+        "ATTRIBUTES": [f"  {number:>5}: {name}" for name, number in info.attributes.items()],
+        "TRANSITIONS": [f"  (1) {y} --> {z}: {w:f}" for (y, z), w in info.transitions.items()],
+        "STATE_FEATURES": [f"  (0) {a} --> {y}: {w:f}" for (a, y), w in info.state_features.items()],
     }
-    return "".join("\n".join([f"{_TITLES[name]} = {{", *lines, "}\n\n"]) for name, lines in blocks.items())
+    return "".join("\n".join([f"{title} = {{", *lines, "}\n\n"]) for title, lines in blocks.items())
