@@ -25,12 +25,14 @@ def test_help_of_the_command_line():
     assert not modules & ((HEAVY | TRAINING) - {"click"})
 
 
-def test_loading_and_tagging(tmp_path):
+@pytest.mark.parametrize("name", ["small.crfit", "small.crfsuite"])
+def test_loading_and_tagging(tmp_path, name):
     import crfit
+    from crfit import formats
 
     X, y = [[["a"], ["b"]]], [["A", "B"]]
-    crfit.CRF().fit(X, y).model_.save(tmp_path / "small.crfit")
-    code = f"import crfit\nprint(crfit.load({str(tmp_path / 'small.crfit')!r}).tag({X[0]!r}))"
+    formats.write(crfit.CRF().fit(X, y).model_, tmp_path / name)
+    code = f"import crfit\nprint(crfit.load({str(tmp_path / name)!r}).tag({X[0]!r}))"
     assert not loaded(code) & ((HEAVY | TRAINING) - {"numpy"})
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crfit
+from crfit.data.text import Input
 from crfit.demo import recipe_data
 from crfit.errors import ModelFileError
 from crfit.formats import crfpp
@@ -154,6 +155,24 @@ def test_written_files_give_the_same_labels_and_probabilities(model, text, binar
         agrees(crfpp.read(text), rows, *scores(from_text(text), 3, rows))
         rounded = [float(np.float32(w)) for w in from_text(text)[0]]
         agrees(crfpp.read(binary), rows, *scores((rounded, *from_text(text)[1:]), 3, rows))
+
+
+def test_against_crfpp_itself(binary, tmp_path):
+    theirs = pytest.importorskip("pycrfpp", reason="needs pycrfpp")
+    (tmp_path / "model").write_bytes(binary)
+    model, tagger = crfpp.read(binary), theirs.Tagger(f"-m {tmp_path / 'model'} -v 2")
+    rng = random.Random(2)
+    for _ in range(100):
+        rows = random_rows(rng, 12)
+        tagger.clear()
+        for row in rows:
+            tagger.add(" ".join(row))
+        tagger.parse()
+        text = "\n".join(" ".join(row) for row in rows).encode()
+        dataset = model.read(Input("rows", text), labelled=False)
+        assert model.tag_dataset(dataset).tolist() == [tagger.result(t) for t in range(len(rows))]
+        wanted = [[tagger.prob(t, y) for y in range(3)] for t in range(len(rows))]
+        assert np.abs(model.marginals_dataset(dataset) - wanted).max() < 1e-6  # it adds float32 numbers
 
 
 def test_text_is_exact_and_binary_rounded(model, text, binary):

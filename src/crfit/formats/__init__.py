@@ -47,7 +47,7 @@ _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"ccopy_reg\n", 
 FORMATS = {
     one.name: one
     for one in (
-        Format("crfit", "crfit", ".crfit", "crfit.model.file", (), reader=""),
+        Format("crfit", "crfit", ".crfit", "crfit.model.file", (), reader="", writer="save"),
         Format(
             "crfsuite",
             "CRFsuite",

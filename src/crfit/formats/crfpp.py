@@ -184,7 +184,7 @@ def _parse_text(data: bytes) -> _Contents:
     if n != len(values):
         raise damaged(f"its header says {n} weights, but it has {len(values)}")
     try:
-        weights = np.array([float(value) for value in values], dtype=np.float64)
+        weights = np.fromiter(map(float, values), np.float64, len(values))
     except ValueError:
         raise damaged("one of its weights is not a number") from None
     pairs = [line.partition(b" ") for line in strings]
@@ -228,7 +228,8 @@ def _parse_binary(data: bytes) -> _Contents:
     if trie_size % 8 or not trie_size:
         raise damaged("the size of its trie is not a multiple of 8")
     strings, ids = _strings_of_trie(np.frombuffer(data, "<i4", trie_size // 4, trie_at).reshape(-1, 2))
-    weights = np.frombuffer(data, "<f4", n, weights_at).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # of NaN, which is rejected later
+        weights = np.frombuffer(data, "<f4", n, weights_at).astype(np.float64)
     return _Contents(labels, lines, strings, ids, _scaled(weights, factor), n_columns)
 
 
@@ -295,8 +296,11 @@ def _contents(model: Model) -> _Contents:
     weights = np.zeros(A * Y + len(edges) * Y * Y)
     weights[parts.states.codes] = parts.states.values
     weights[A * Y + by_pair.codes] = by_pair.values
+    labels = strings_of(model.label_alphabet, TOOL, "label")
+    if b"" in labels:
+        raise unsupported(TOOL, "an empty label", "rename it")
     return _Contents(
-        strings_of(model.label_alphabet, TOOL, "label"),
+        labels,
         [line.encode("utf-8", "surrogateescape") for line in (*lines.attributes, *lines.edges)],
         attributes + edges,
         np.append(np.arange(A) * Y, A * Y + np.arange(len(edges)) * Y * Y),
@@ -309,6 +313,8 @@ def _check_lines(lines: Lines) -> None:
     cells = [cell for line in (*lines.attributes, *lines.edges) for cell in CELL.findall(line)]
     if any(abs(int(row)) > MAX_ROW for row, _ in cells):
         raise unsupported(TOOL, f"cells more than {MAX_ROW} rows away", "change the template")
+    if any("\0" in line for line in (*lines.attributes, *lines.edges)):
+        raise unsupported(TOOL, "NUL characters in templates", "change the template")
 
 
 def _text(made: _Contents) -> bytes:

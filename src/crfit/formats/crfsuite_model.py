@@ -48,7 +48,7 @@ from crfit.formats.parts import (
     unsupported,
     write_file,
 )
-from crfit.layout.features import from_rows, to_rows
+from crfit.layout.features import to_rows
 
 if TYPE_CHECKING:
     from crfit.model import Model
@@ -227,15 +227,14 @@ def _made(model: Model) -> bytes:
     """Contents of the file."""
     states, transitions, _ = take_apart(model, TOOL, edges=False)
     labels, Y = model.label_alphabet, model.layout.n_labels
-    state_ptr, state_labels = to_rows(states.codes, model.layout.n_attributes, Y)
+    state_ptr, _ = to_rows(states.codes, model.layout.n_attributes, Y)
     used = np.diff(state_ptr) > 0
     attributes, state_ptr = model.attribute_alphabet.subset(used), state_ptr[np.append(True, used)]
-    state_codes = from_rows(state_ptr, state_labels, Y)
-    assert state_codes is not None
-    n_states, n_transitions = len(state_codes), len(transitions.codes)
-    features = np.zeros(n_states + n_transitions, FEATURE)
+    n_states = len(states.codes)
+    features = np.zeros(n_states + len(transitions.codes), FEATURE)
     features["kind"][n_states:] = TRANSITION
-    features["source"], features["label"] = np.divmod(np.append(state_codes, transitions.codes), Y)
+    features["source"], features["label"] = np.divmod(np.append(states.codes, transitions.codes), Y)
+    features["source"][:n_states] = np.repeat(np.arange(len(attributes)), np.diff(state_ptr))
     features["weight"] = np.append(states.values, transitions.values)
     transition_ptr, _ = to_rows(transitions.codes, Y, Y)
 

@@ -55,7 +55,7 @@ from crfit.formats.parts import (
     unsupported,
     write_file,
 )
-from crfit.layout.features import Codes, from_rows, to_rows
+from crfit.layout.features import Codes, to_rows
 
 if TYPE_CHECKING:
     from crfit.model import Model
@@ -220,21 +220,21 @@ def _pattern(text: bytes, number: int) -> _Pattern:
         except ValueError:
             raise damaged(f"pattern {number} has an invalid row") from None
         if row > MAX_ROW:
-            raise unsupported_pattern(number, f"cells more than {MAX_ROW} rows away")
+            raise _unsupported_pattern(number, f"cells more than {MAX_ROW} rows away")
         return f"%x[{'-' if sign == '-' and row else ''}{row},{int(column)}]"
 
     rest = REFERENCE.sub(reference, pattern[1:])
     for match in re.finditer("%(.?)(.?)(.?)", CELL.sub("", rest), re.S):
         command, _, absolute = match.groups()
         if absolute == "@":
-            raise unsupported_pattern(number, "absolute positions (@)")
+            raise _unsupported_pattern(number, "absolute positions (@)")
         if command.lower() not in COMMANDS or command == "x":
             raise damaged(f"pattern {number} has an invalid command")
-        raise unsupported_pattern(number, f"{COMMANDS[command.lower()]} (%{command})")
+        raise _unsupported_pattern(number, f"{COMMANDS[command.lower()]} (%{command})")
     return _Pattern(pattern[0], rest)
 
 
-def unsupported_pattern(number: int, what: str) -> ModelFileError:
+def _unsupported_pattern(number: int, what: str) -> ModelFileError:
     """Error for a pattern that templates cannot express."""
     return ModelFileError(
         f"has {what} in pattern {number}, which templates of crfit cannot express: train again with other "
@@ -247,12 +247,9 @@ def _weights(text: bytes, n_weights: int, names: list[bytes], n_labels: int) -> 
     lines = text.split()
     if len(lines) != n_weights:
         raise damaged(f"it has {len(lines)} weights instead of {n_weights}")
-    fields = [line.partition(b"=") for line in lines]
-    if not all(_is_number(index) for index, _, _ in fields):
-        raise damaged("one of its weights has no index")
-    ids = np.array([int(index) for index, _, _ in fields], dtype=np.int64)
+    ids = np.fromiter((_index(line) for line in lines), np.int64, len(lines))
     try:
-        values = np.array([_number(value) for _, _, value in fields], dtype=np.float64)
+        values = np.fromiter((_number(line) for line in lines), np.float64, len(lines))
     except (ValueError, OverflowError):
         raise damaged("one of its weights is not a number") from None
     check_finite(values)
@@ -271,8 +268,15 @@ def _weights(text: bytes, n_weights: int, names: list[bytes], n_labels: int) -> 
     return states, pairs
 
 
-def _number(value: bytes) -> float:
-    text = value.decode("ascii", "replace")
+def _index(line: bytes) -> int:
+    index, equals, _ = line.partition(b"=")
+    if not equals or not _is_number(index):
+        raise damaged("one of its weights has no index")
+    return int(index)
+
+
+def _number(line: bytes) -> float:
+    text = line.partition(b"=")[2].decode("ascii", "replace")
     return float.fromhex(text) if "x" in text else float(text)
 
 
@@ -280,8 +284,7 @@ def _copied(weights: Weights, sources: NDArray[np.int64], n_rows: int, width: in
     """Weights with rows `sources` of the given ones."""
     ptr, columns = to_rows(weights.codes, n_rows, width)
     new_ptr, places = rows(ptr, sources)
-    codes = from_rows(new_ptr, columns[places], width)
-    assert codes is not None
+    codes = np.repeat(np.arange(len(sources)), np.diff(new_ptr)) * width + columns[places]
     return Weights(codes, weights.values[places])
 
 
