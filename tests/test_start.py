@@ -36,6 +36,17 @@ def test_loading_and_tagging(tmp_path, name):
     assert not loaded(code) & ((HEAVY | TRAINING) - {"numpy"})
 
 
+def test_tagging_with_the_interface_of_python_crfsuite(tmp_path):
+    import crfit.compat.pycrfsuite as pycrfsuite
+
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.append([["a"], ["b"]], ["A", "B"])
+    trainer.train(tmp_path / "model")
+    code = "from crfit.compat import pycrfsuite\ntagger = pycrfsuite.Tagger()"
+    code += f"\ntagger.open({str(tmp_path / 'model')!r})\ntagger.tag([['a'], ['b']])\ntagger.marginal('A', 0)"
+    assert not loaded(code) & ((HEAVY | TRAINING) - {"numpy"})
+
+
 def test_public_names_are_found_on_first_use():
     code = "import crfit\nfor name in crfit.__all__: assert getattr(crfit, name) is getattr(crfit, name)"
     code += (

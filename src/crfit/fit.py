@@ -118,12 +118,14 @@ def fit_dataset(
     template: Template | str | None = None,
     input_format: str | None = None,
     state: RunState | None = None,
+    layout: Layout | None = None,
 ) -> Fit:
     """Train a model on labelled sequences.
 
     `dev` may have any alphabets; its `DEV_SCORES` are recorded before the callbacks are called. `template`
     and `input_format` are stored in the model. With merged attributes, callbacks, `state` and the history
-    see the merged weights; the model and ``result.weights`` have all weights.
+    see the merged weights; the model and ``result.weights`` have all weights. For a CRF, `layout` replaces
+    the options that choose the features.
     """
     check_dev(dev)
     if options.task == "classify":
@@ -140,15 +142,17 @@ def fit_dataset(
         template=template,
         input_format=input_format,
         state=state,
+        layout=layout,
     )
 
 
-def make_problem(dataset: Dataset, options: FitOptions) -> EngineObjective:
-    """Return the objective, on a dataset without the rare attributes."""
+def make_problem(dataset: Dataset, options: FitOptions, layout: Layout | None = None) -> EngineObjective:
+    """Return the objective, on a dataset without the rare attributes, or with the given layout."""
     l2 = trainers.penalty_for(options.trainer, options.l2)
     on: dict[str, Any] = {"device": options.device, "n_threads": options.n_threads}
     if options.task == "classify":  # rare attributes were dropped before adding the intercept
         layout = classifier_layout(dataset, options.n_free)
+    if layout is not None:
         return make_objective(dataset, layout, l2=l2, l1=options.l1, **on)
     return make_objective(
         dataset,
@@ -173,9 +177,10 @@ def _fit_one(
     template: Template | str | None = None,
     input_format: str | None = None,
     state: RunState | None = None,
+    layout: Layout | None = None,
 ) -> Fit:
     """Fit one problem: anything except one_vs_rest with three classes or more."""
-    objective = make_problem(dataset, options)
+    objective = make_problem(dataset, options, layout)
     trainer, why = trainers.choose(options.trainer, objective, seed=options.seed)
     merged = choose_merging(objective, trainer, options.merge, state)
     problem: EngineObjective | Merging = objective
