@@ -11,6 +11,7 @@ from crfit import Dataset, make_objective, trainers
 from crfit import threads as machine
 from crfit.demo import recipe_data
 from crfit.errors import OptionError
+from crfit.layout import classifier_layout
 from crfit.trainers import LBFGS, Auto, NewtonCG, Step, auto, resolve, seeded
 from crfit.trainers.options import option
 from crfit.training.callbacks import JsonLines
@@ -196,11 +197,27 @@ def test_choosing_for_an_objective(seedy):
     assert trainers.choose(Chooser(), Logistic(), seed=7) == (Seedy(seed=7), "it has a seed")
 
 
-NO_PENALTY, LACKING, LARGE, L1, ELSE = auto.RULES
+NO_PENALTY, LACKING, LARGE, L1, PIXELS, ELSE = auto.RULES
 
 
 def problem(**options):
     return make_objective(random_dataset(3, [3, 1, 4, 2, 5, 3], n_labels=3), **{"l2": 0.5, **options})
+
+
+def letters(n):
+    """With 10 positions for each of three attributes, from n = 15 on 50."""
+    return make_objective(random_dataset(3, [10] * n, n_labels=3, n_attributes=3))
+
+
+def words(n, n_threads, **options):
+    data = random_dataset(3, [2] * n, n_labels=3, n_attributes=n)
+    return make_objective(data, n_threads=n_threads, **options)
+
+
+def items(n_threads):
+    """Easy for Newton's method from zero weights."""
+    data = random_dataset(3, [1] * 20, n_labels=2, n_attributes=40)
+    return make_objective(data, classifier_layout(data), n_threads=n_threads)
 
 
 class Chooser:
@@ -226,6 +243,15 @@ def limited(monkeypatch, n_bytes):
         (lambda: Logistic(l2=1.0), LACKING, LBFGS()),
         (problem, ELSE, NewtonCG()),
         (lambda: problem(order=2), ELSE, NewtonCG()),
+        (lambda: letters(15), PIXELS, LBFGS(scaling="diagonal")),
+        (lambda: letters(14), ELSE, NewtonCG()),
+        (lambda: words(999, 2), ELSE, NewtonCG()),
+        (lambda: words(1000, 1), ELSE, NewtonCG()),
+        (lambda: words(1000, 2), ELSE, NewtonCG(shards=2)),
+        (lambda: words(1000, 3), ELSE, NewtonCG(shards=2)),
+        (lambda: words(9, 4), ELSE, NewtonCG(start="sgd")),
+        (lambda: words(9, 4, l1=0.1), L1, NewtonCG()),
+        (lambda: items(4), ELSE, NewtonCG()),
     ],
 )
 def test_each_rule_and_its_reason(objective, rule, trainer):

@@ -172,6 +172,8 @@ class EngineObjective(Objective, ABC):
         if dataset.one_position:
             self.logistic = layout.n_labels == 2 and layout.n_weights == layout.n_attributes
             self.items_per_attribute = dataset.n_sequences / max(1, layout.n_attributes)
+        else:
+            self.positions_per_attribute = dataset.n_tokens / max(1, layout.n_attributes)
         self.penalty = Penalty(layout.n_weights, layout.free)
         self.counts, self.phases = Counts(), Phases()
         self._observed: Vector | None = None

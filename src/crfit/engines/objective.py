@@ -142,6 +142,8 @@ class Objective(Protocol):
     logistic: bool = False
     #: Number of one-position sequences per attribute; 0 if any sequence is longer.
     items_per_attribute: float = 0.0
+    #: Number of positions per attribute if there are longer sequences.
+    positions_per_attribute: float = 0.0
     #: Number of threads for operations on weight vectors.
     n_threads: int = 1
     #: Seconds spent so far, by phase; optional.

@@ -6,11 +6,11 @@ measurements behind them are in docs/which-trainer.md.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crfit.engines.objective import Objective
 from crfit.threads import memory_limit
-from crfit.trainers.newton.newton_cg import NewtonCG
+from crfit.trainers.newton.newton_cg import NewtonCG, is_easy
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
 from crfit.trainers.registry import State, Step, Trainer, register
 from crfit.vectors import Vector
@@ -22,8 +22,11 @@ NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
 TABLE_SHARE = 0.5
 
 
-#: Most shards of the warm-up of newton_cg, and the fewest sequences of each.
-MOST_SHARDS, SHARD_SEQUENCES = 16, 500
+#: Shards of the warm-up on the dual: it gains little from more, each of at least this many sequences. From
+#: `MANY_THREADS` on the warm-up by SGD, on mini-batches, is faster.
+SHARDS, SHARD_SEQUENCES, MANY_THREADS = 2, 500, 4
+#: L-BFGS is faster from this many positions per attribute on: the Hessian's diagonal is nearly constant.
+MANY_POSITIONS = 50.0
 
 
 class Rule(NamedTuple):
@@ -47,10 +50,14 @@ def _tables_are_too_large(objective: Objective) -> bool:
     return limit is not None and getattr(objective, "table_bytes", 0) > limit
 
 
-def shards_for(objective: Objective) -> int:
-    """Shards of the warm-up: a power of two, at most one for each thread."""
-    most = min(getattr(objective, "n_threads", 1), MOST_SHARDS, objective.n_sequences // SHARD_SEQUENCES)
-    return 1 << max(0, most.bit_length() - 1)
+def newton_for(objective: Objective, **options: Any) -> NewtonCG:
+    """newton_cg with the warm-up that suits the number of threads."""
+    n_threads = getattr(objective, "n_threads", 1)
+    if objective.l1 > 0.0 or n_threads == 1:
+        return NewtonCG(**options)
+    if n_threads >= MANY_THREADS and not is_easy(objective):
+        return NewtonCG(start="sgd", **options)
+    return NewtonCG(shards=SHARDS if objective.n_sequences >= SHARDS * SHARD_SEQUENCES else 1, **options)
 
 
 RULES = (
@@ -72,21 +79,28 @@ RULES = (
         "caching all marginals would take more than half of the memory",
         _tables_are_too_large,
         "newton_cg, with a smaller cache",
-        lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB", shards=shards_for(objective)),
+        lambda objective: newton_for(objective, cache=f"{(table_limit() or 0) >> 20}MiB"),
         "it caches the marginals that fit into half of the memory and recomputes the rest",
     ),
     Rule(
         "l1 > 0",
         lambda objective: objective.l1 > 0.0,
         "newton_cg",
-        lambda objective: NewtonCG(),
+        newton_for,
         "with l1 > 0 it reaches the optimum in fewer passes over the data than lbfgs (OWL-QN)",
+    ),
+    Rule(
+        "at least 50 positions for each attribute, such as pixels",
+        lambda objective: objective.positions_per_attribute >= MANY_POSITIONS,
+        "lbfgs, scaled by the diagonal",
+        lambda objective: LBFGS(scaling="diagonal"),
+        "with few attributes L-BFGS on weights scaled by the diagonal of the Hessian is faster than newton_cg",
     ),
     Rule(
         "otherwise",
         lambda objective: True,
         "newton_cg",
-        lambda objective: NewtonCG(shards=shards_for(objective)),
+        newton_for,
         "with l1 = 0 and l2 > 0 it reaches the optimum in few passes over the data",
     ),
 )

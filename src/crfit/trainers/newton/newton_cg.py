@@ -203,7 +203,7 @@ class NewtonCG:
         able = objective.capabilities
         if self.start in ("eg", "none"):
             return self.start, False
-        if self.start == "auto" and (_is_easy(objective) or "hessian_diagonal" not in able):
+        if self.start == "auto" and (is_easy(objective) or "hessian_diagonal" not in able):
             return "none", False
         chains = objective.dual_bytes if self.start == "auto" and "dual" in able else None
         dual = chains is not None and chains <= DUAL_MEMORY and objective.l1 + objective.l2 > 0.0
@@ -216,7 +216,7 @@ class NewtonCG:
 
     def _outer(self, objective: Objective, w: Vector, state: State | None, started: bool) -> Iterator[Step]:
         point, work = Point(objective, w), Workspace(w, objective.xp)
-        region = self._globalisation(objective, started or _is_easy(objective))
+        region = self._globalisation(objective, started or is_easy(objective))
         metric = self._metric(objective, started, state)
         stalled, best_norm, gain = 0, math.inf, math.inf
 
@@ -281,7 +281,7 @@ class NewtonCG:
             return FixedMetric(1.0)
         if self.preconditioner == "diag":
             return FixedMetric(self.mix)
-        exact = _is_easy(objective) and "hessian_diagonal" in objective.capabilities
+        exact = is_easy(objective) and "hessian_diagonal" in objective.capabilities
         if self.preconditioner == "auto" and exact and not started:
             return FixedMetric(TWO_CLASSES_MIX if objective.logistic else CLASSES_MIX)
         if self.preconditioner == "none" or not started:
@@ -306,7 +306,7 @@ def _left(previous: float, gain: float, rest: float) -> float:
     return gain * rho / (1.0 - rho)
 
 
-def _is_easy(objective: Objective) -> bool:
+def is_easy(objective: Objective) -> bool:
     """Whether the quadratic model is good from zero weights: a classifier with two classes or many items."""
     return objective.logistic or objective.items_per_attribute >= MANY_ITEMS
 
