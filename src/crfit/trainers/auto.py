@@ -94,7 +94,7 @@ RULES = (
         lambda objective: objective.positions_per_attribute >= MANY_POSITIONS,
         "lbfgs, scaled by the diagonal",
         lambda objective: LBFGS(scaling="diagonal"),
-        "with few attributes L-BFGS on weights scaled by the diagonal of the Hessian is faster than newton_cg",
+        "with few attributes L-BFGS scaled by the diagonal of the Hessian is faster than newton_cg",
     ),
     Rule(
         "otherwise",
