@@ -20,6 +20,7 @@ _READ: dict[str, dict[str, Any]] = {
     "conll2000_crfsuite": {"load": attributes.crfsuite},
     "conll2002": {"load": column_parts},
     "conll2002_s3": {"load": attributes.spelling},
+    "conll2002_tutorial": {"load": attributes.tutorial},
     "conll2003": {"load": without_marks},
     "conll2003_three": {"load": attributes.three},
     "icepahc": {"load": tags("upos", "xpos", "ifd")},

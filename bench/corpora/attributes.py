@@ -102,6 +102,30 @@ def shape(word: str) -> list[str]:
 
 spelling = _made(column_parts, _spelling)
 
+# --- what most people train: the tutorial of sklearn-crfsuite ----------------------------------------------
+
+
+def _tutorial(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """Word, endings, capitals, digits and tag; less of the words before and after."""
+    for t, (word, tag, *_) in enumerate(rows):
+        names = ["bias", f"word.lower()={word.lower()}", f"word[-3:]={word[-3:]}", f"word[-2:]={word[-2:]}"]
+        names += [*_yes("", word, digits=True), f"postag={tag}", f"postag[:2]={tag[:2]}"]
+        for at, mark in ((t - 1, "-1:"), (t + 1, "+1:")):
+            if 0 <= at < len(rows):
+                word, tag = rows[at][:2]
+                names += [f"{mark}word.lower()={word.lower()}", *_yes(mark, word)]
+                names += [f"{mark}postag={tag}", f"{mark}postag[:2]={tag[:2]}"]
+        yield names + ["BOS"] * (t == 0) + ["EOS"] * (t == len(rows) - 1)
+
+
+def _yes(mark: str, word: str, digits: bool = False) -> list[str]:
+    """python-crfsuite gives a false property the value 0, which changes nothing."""
+    found = {"istitle": word.istitle(), "isupper": word.isupper(), "isdigit": digits and word.isdigit()}
+    return [f"{mark}word.{name}()" for name, holds in found.items() if holds]
+
+
+tutorial = _made(column_parts, _tutorial)
+
 # --- three attributes at a position [5] --------------------------------------------------------------------
 
 

@@ -89,6 +89,7 @@ def test_the_last_stochastic_epoch_is_averaged():
     met = steps[-1].state["met"]
     averaged = SGD(
         schedule="exponential",
+        eta0=starts.probe(objective, np.zeros_like(w), 0).eta0,
         decay=starts.SLOW_DECAY,
         batch=5,
         averaging=len(met) - 1,
@@ -106,13 +107,13 @@ def test_weights_soon_have_grown_if_the_loss_is_small(noise, grown):
     positions = [[[(int(word), 1.0)] for word in sentence] for sentence in words]
     objective = make_objective(make_dataset(positions, labels.tolist(), n_labels=3, n_attributes=20), l2=1.0)
     w = np.zeros(objective.n_weights)
-    assert starts.have_grown(objective, w, 0) == grown
+    assert starts.probe(objective, w, 0).grown == grown
     assert not w.any()
 
 
 def test_sgd_starts_where_weights_soon_have_grown(monkeypatch):
     for grown, kind in ((True, "online_objective"), (False, "dual")):
-        monkeypatch.setattr(newton_cg, "have_grown", lambda *_, grown=grown: grown)
+        monkeypatch.setattr(newton_cg, "probe", lambda *_, grown=grown: starts.Probe(0.1, grown))
         assert kind in train(problem(), NewtonCG(), stop=Stop(max_iter=1)).history[-1].extra
     monkeypatch.setattr(type(problem()), "dual_is_slow", True)
     assert "online_objective" in train(problem(), NewtonCG(), stop=Stop(max_iter=1)).history[-1].extra
@@ -228,7 +229,7 @@ def test_no_rate_will_do(monkeypatch):
     monkeypatch.setattr(objective, "online", lambda *asked: Hopeless(online(*asked)))
     result = train(objective, NewtonCG("sgd"), stop=Stop(grad_inf=1e-7))
     assert result.reason is StopReason.CONVERGED
-    assert provisional(result) == 1, "the starting point alone"
+    assert provisional(result) == 0, "no step of a warm-up"
     cold = train(problem(), NewtonCG("none"), stop=Stop(grad_inf=1e-7))
     assert result.weights.tobytes() == cold.weights.tobytes()
 

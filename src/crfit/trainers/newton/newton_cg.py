@@ -52,7 +52,7 @@ from crfit.errors import CapabilityError
 from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, Workspace
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
 from crfit.trainers.newton.orthant import OrthantSearch
-from crfit.trainers.newton.starts import dual_start, have_grown, stochastic_start
+from crfit.trainers.newton.starts import Probe, dual_start, probe, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
 from crfit.trainers.options import check_options, option
 from crfit.trainers.registry import State, Step, register
@@ -186,33 +186,34 @@ class NewtonCG:
 
     def _start(self, objective: Objective, w: Vector, state: State | None) -> Generator[Step, None, bool]:
         """Run the warm-up, if any; return whether `w` is its result."""
+        found = None
         if state is not None:
-            kind, grown = "eg" if "gains" in state else "sgd", False
+            kind = "eg" if "gains" in state else "sgd"
         elif vectors.norms(w)[0] > 0.0:
             return False
         else:
-            kind, grown = self._kind_of_start(objective, w)
+            kind, found = self._kind_of_start(objective, w)
         if kind == "none":
             return False
         if kind == "eg":
             return (yield from dual_start(objective, w, self.seed, state, self.shards))
-        return (yield from stochastic_start(objective, w, self.seed, state, grown=grown))
+        return (yield from stochastic_start(objective, w, self.seed, state, found))
 
-    def _kind_of_start(self, objective: Objective, w: Vector) -> tuple[str, bool]:
-        """The warm-up given, or for auto the best one for this objective; and whether SGD may slow down."""
+    def _kind_of_start(self, objective: Objective, w: Vector) -> tuple[str, Probe | None]:
+        """The warm-up given, or for auto the best one here, and what was found out about SGD."""
         able = objective.capabilities
-        if self.start in ("eg", "none"):
-            return self.start, False
-        if self.start == "auto" and (is_easy(objective) or "hessian_diagonal" not in able):
-            return "none", False
-        chains = objective.dual_bytes if self.start == "auto" and "dual" in able else None
+        if self.start != "auto":
+            return self.start, None
+        if is_easy(objective) or "hessian_diagonal" not in able:
+            return "none", None
+        chains = objective.dual_bytes if "dual" in able else None
         dual = chains is not None and chains <= DUAL_MEMORY and objective.l1 + objective.l2 > 0.0
-        if dual and (objective.l1 > 0.0 or "online" not in able):
-            return "eg", False
-        if "online" not in able:
-            return "none", False
-        grown = have_grown(objective, w, self.seed)
-        return "eg" if dual and not grown and not objective.dual_is_slow else "sgd", grown
+        if "online" not in able or objective.l1 > 0.0:
+            return "eg" if dual else "none", None
+        found = probe(objective, w, self.seed)
+        if dual and not objective.dual_is_slow and not (found is not None and found.grown):
+            return "eg", None
+        return "sgd", found
 
     def _outer(self, objective: Objective, w: Vector, state: State | None, started: bool) -> Iterator[Step]:
         point, work = Point(objective, w), Workspace(w, objective.xp)

@@ -28,14 +28,14 @@ which removes most of the noise of the steps.
 Which one is better depends on the data. If the weights are soon as large as they will be, as for parts of
 speech, the noise of SGD is all that is left, and the average of one epoch has little of it. If they have to
 grow for a long time, as for names, of which most positions are none, the dual gets there much sooner.
-`have_grown` finds out by two short epochs: whether the penalty is then a good part of the loss. SGD lowers
-its rate faster in the first case. The dual also loses where it has many label pairs for each position,
+`probe` finds out by two short epochs: whether the penalty is then a good part of the loss. SGD lowers its
+rate faster in the first case. The dual also loses where it has many label pairs for each position,
 because every sequence has a table of its own; several sequences together share one in all other methods.
 """
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,56 +123,75 @@ def _left(gains: list[float]) -> float:
 
 #: Rate factor per epoch if the weights have to grow, and if they have grown.
 SLOW_DECAY, DECAY = 0.95, 0.85
-BATCH = 8
+#: Sequences in a mini-batch; twice as many for so much data.
+BATCH, LARGE = 8, 20_000
+RATES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.025, 0.01)
 SGD_ENOUGH = 0.97
 SGD_EPOCHS = 12
-#: `have_grown`: sequences, epochs, and the penalty relative to the loss.
+#: `probe`: sequences, epochs, and the penalty relative to the loss.
 PROBED, PROBES, GROWN = 2000, 2, 0.3
 
 
-def have_grown(objective: Objective, w: Vector, seed: int) -> bool:
-    """Whether short epochs of SGD from `w` bring the penalty near the loss; False if they diverge."""
+class Probe(NamedTuple):
+    """What short epochs of SGD have shown."""
+
+    eta0: float  # the best initial rate
+    grown: bool  # whether the penalty is a good part of the loss
+
+
+def probe(objective: Objective, w: Vector, seed: int) -> Probe | None:
+    """Run two short epochs of SGD from `w`; None if no learning rate gives finite losses."""
     trainer = _sgd(objective, seed, DECAY)
     run = objective.online(w, None, trainer.batch)
     try:
-        rate = trainer.rate(calibrate_by_grid(Trial(objective, run, w, trainer.rate, trainer.batch)))
-    except OptionError:  # no learning rate of the grid gives finite losses
-        return False
+        eta0 = calibrate_by_grid(Trial(objective, run, w, trainer.rate, trainer.batch), RATES)
+    except OptionError:
+        return None
     ids, loss = epoch_order(seed, 0, objective.n_sequences)[:PROBED], 0.0
     run.set_weights(w)
     for _ in range(PROBES):
-        loss = run.visit(ids, rate, 0, trainer.batch)
-    return 0.5 * objective.l2 * run.weights(objective.xp.empty_like(w)) >= GROWN * loss
+        loss = run.visit(ids, trainer.rate(eta0), 0, trainer.batch)
+    penalty = 0.5 * objective.l2 * run.weights(objective.xp.empty_like(w))
+    return Probe(eta0, penalty >= GROWN * loss)
 
 
-def _sgd(objective: Objective, seed: int, decay: float, averaging: int | None = None) -> SGD:
+def _sgd(
+    objective: Objective,
+    seed: int,
+    decay: float,
+    eta0: float | None = None,
+    averaging: int | None = None,
+) -> SGD:
     # A mini-batch must not be a large part of the data, nor may its share of the penalty shrink weights much.
-    batch = max(1, min(BATCH, objective.n_sequences // 8))
-    return SGD(schedule="exponential", decay=decay, batch=batch, averaging=averaging, seed=seed)
+    n = objective.n_sequences
+    batch = max(1, min(2 * BATCH if n >= LARGE else BATCH, n // 8))
+    return SGD("exponential", eta0, decay=decay, batch=batch, averaging=averaging, seed=seed)
 
 
 def stochastic_start(
-    objective: Objective, w: Vector, seed: int, state: State | None = None, *, grown: bool = False
+    objective: Objective, w: Vector, seed: int, state: State | None = None, found: Probe | None = None
 ) -> Generator[Step, None, bool]:
     """Yield a provisional step per epoch, the last one averaged; return whether the warm-up helped."""
-    decay = (DECAY if grown else SLOW_DECAY) if state is None else float(state["decay"])
+    if state is not None:
+        found = Probe(float(state["eta0"]), bool(state["grown"]))
+    elif found is None:
+        found = probe(objective, w, seed)
     met: list[float] = [] if state is None else [float(value) for value in state["met"]]
-    averaged = state is not None and "total" in state
-    try:
-        while not averaged:
-            averaged = _ended(met)
-            trainer = _sgd(objective, seed, decay, averaging=len(met) if averaged else None)
-            for step in trainer.steps(objective, w, state):
-                if step.stop is StopReason.DIVERGED:
-                    raise FloatingPointError
-                if not step.initial:
-                    met.append(step.extra["online_objective"])
-                state = {**step.state, "met": list(met), "decay": decay}
-                yield replace(step, state=state, provisional=True)
-                if averaged or _ended(met):
-                    break
-    except (FloatingPointError, OptionError):  # or no learning rate of the grid gives finite losses
-        met = []
+    averaged = found is None or (state is not None and "total" in state)
+    while found is not None and not averaged:
+        averaged = _ended(met)
+        decay = DECAY if found.grown else SLOW_DECAY
+        trainer = _sgd(objective, seed, decay, found.eta0, averaging=len(met) if averaged else None)
+        for step in trainer.steps(objective, w, state):
+            if step.stop is StopReason.DIVERGED:
+                met, averaged = [], True
+                break
+            if not step.initial:
+                met.append(step.extra["online_objective"])
+            state = {**step.state, "met": list(met), "grown": found.grown}
+            yield replace(step, state=state, provisional=True)
+            if averaged or _ended(met):
+                break
     if met and met[-1] < met[0]:
         return True
     w[:] = 0.0
