@@ -112,6 +112,9 @@ def test_weights_soon_have_grown_if_the_loss_is_small(noise, grown):
 
 
 def test_sgd_starts_where_weights_soon_have_grown(monkeypatch):
+    monkeypatch.setattr(newton_cg, "probe", lambda *_: starts.Probe(0.1, grown=True))
+    assert "dual" in train(problem(), NewtonCG(), stop=Stop(max_iter=1)).history[-1].extra, "too few to ask"
+    monkeypatch.setattr(newton_cg, "FEW_SEQUENCES", 0)
     for grown, kind in ((True, "online_objective"), (False, "dual")):
         monkeypatch.setattr(newton_cg, "probe", lambda *_, grown=grown: starts.Probe(0.1, grown))
         assert kind in train(problem(), NewtonCG(), stop=Stop(max_iter=1)).history[-1].extra

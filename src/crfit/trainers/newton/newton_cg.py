@@ -68,6 +68,8 @@ SHORTER = 0.9
 UNSOLVED = 0.5
 #: Bytes that the dual variables of the warm-up may take; above it the warm-up is SGD.
 DUAL_MEMORY = 2 << 30
+#: With fewer sequences a warm-up on the dual takes less time than finding out whether SGD would do.
+FEW_SEQUENCES = 2000
 #: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
 XI_REGION, XI = 0.5, 0.25
 #: A classifier with more than two classes needs no warm-up from this many items per attribute on.
@@ -210,6 +212,8 @@ class NewtonCG:
         dual = chains is not None and chains <= DUAL_MEMORY and objective.l1 + objective.l2 > 0.0
         if "online" not in able or objective.l1 > 0.0:
             return "eg" if dual else "none", None
+        if dual and objective.n_sequences < FEW_SEQUENCES and not objective.dual_is_slow:
+            return "eg", None
         found = probe(objective, w, self.seed)
         if dual and not objective.dual_is_slow and not (found is not None and found.grown):
             return "eg", None

@@ -125,7 +125,7 @@ def _left(gains: list[float]) -> float:
 SLOW_DECAY, DECAY = 0.95, 0.85
 #: Sequences in a mini-batch; twice as many for so much data.
 BATCH, LARGE = 8, 20_000
-RATES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.025, 0.01)
+RATES = (0.5, 0.25, 0.1, 0.05, 0.01)
 SGD_ENOUGH = 0.97
 SGD_EPOCHS = 12
 #: `probe`: sequences, epochs, and the penalty relative to the loss.
