@@ -20,7 +20,6 @@ OURS, RIVAL = rivals.OURS, "python_crfsuite"
 QUICK = "recipes-sparse"
 PROBLEMS = {
     "conll2000-l1": "CoNLL-2000 chunking, `l1 = 1`, `l2 = 0`",
-    "conll2002-es-tutorial": "the tutorial of sklearn-crfsuite, `l1 = 0.1`, `l2 = 0.2`",
     QUICK: "recipe lines, `l1 = 0.5`, `l2 = 0.1`",
 }
 ROUNDS = 3  # of crfit's default
