@@ -224,9 +224,10 @@ class Model(Tagger):
 
     def format_of(self, inputs: Sequence[text.Input]) -> text.Format:
         """Format in which to read sequences: that of the training files; for attributes also JSON lines."""
-        if self.input_format in (None, "crfsuite"):
-            detected = text.detect_format(inputs)
-            return detected if self.input_format is None or detected == "jsonl" else self.input_format
+        if self.input_format is None:
+            return text.detect_format(inputs)
+        if self.input_format == "crfsuite" and all(text.detect_format([one]) == "jsonl" for one in inputs):
+            return "jsonl"
         return self.input_format
 
     def evaluate(self, dataset: Dataset, scheme: Scheme = "auto", *, n_threads: int | None = None) -> Scores:
