@@ -103,7 +103,7 @@ def test_marginals_do_not_depend_on_the_order_of_calls(both: tuple[Any, pycrfsui
 def test_marginals_are_those_of_the_items_as_given(kind: Any, files: dict[str, Path]) -> None:
     def items() -> list[Any]:
         if kind is dict:
-            return [{name: 1.0 for name in item} for item in X[0]]
+            return [dict.fromkeys(item, 1.0) for item in X[0]]
         if kind == "nested":
             return [{"w": {"l": [*item]}, **dict.fromkeys(item, 1.0)} for item in X[0]]
         return [list(item) if kind is list else iter(item) for item in X[0]]

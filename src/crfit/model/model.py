@@ -59,7 +59,7 @@ class Model(Tagger):
         Summary of the training run, as JSON values.
     n_columns : int, optional
         Number of columns of the training files, including the label; by default the columns that the template
-        uses plus one. Files with other columns raise an error. 0 means unknown, as in models of other tools:
+        uses plus one. Files with other columns raise an error. 0 means unknown, as in models of Wapiti:
         any columns that suit the template are accepted.
 
     Examples
@@ -316,9 +316,9 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
     from crfit import formats  # its modules need this one
 
     found = formats.detect(path)
-    if not found.reader:
+    if not found.module:
         return model_file.load(Model, path, mapped)
-    model: Model = found.function(found.reader)(path)
+    model: Model = found.function("read")(path)
     return model
 
 
