@@ -4,8 +4,8 @@ CRFsuite's ``lbfgs`` names a function to minimise,
 
     F(w) = -log-likelihood + c2 |w|^2 + c1 |w|_1,
 
-which crfit's default trainer minimises much faster. ``algorithm_exact=True`` runs L-BFGS (OWL-QN with c1 > 0)
-instead. The other algorithms always run as named, see `crfit.formats.crfsuite`.
+which crfit's default trainer minimises. ``algorithm_exact=True`` runs L-BFGS (OWL-QN with c1 > 0) instead. The
+other algorithms always run as named, see `crfit.formats.crfsuite`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class BaseTrainer:
     verbose : bool, default=True
         Whether `message` prints.
     algorithm_exact : bool, default=False
-        Whether lbfgs runs L-BFGS step by step. By default crfit's fastest trainer minimises the same
+        Whether lbfgs runs L-BFGS step by step. By default crfit's default trainer minimises the same
         function.
     """
 
@@ -243,18 +243,18 @@ class BaseTrainer:
             else make_layout(data, weights=kinds["weights"], transitions=kinds["transitions"])
         )
         fast = self._algorithm == "lbfgs" and not self.algorithm_exact
+        stop = self._limits(values) if fast else found.stop
         options = FitOptions(
             trainer=Auto() if fast else get(found.trainer, **found.options),
-            stop=self._limits(values) if fast else found.stop,
+            stop=stop,
             l1=kinds["l1"],
             l2=kinds["l2"],
         )
-        window = options.stop.window
-        if fast and window is not None:
+        if fast and stop.window is not None:
             chosen, _ = Auto().choose(make_problem(data, options, layout))
             if isinstance(chosen, NewtonCG):
-                steps = max(1, round(window / ITERATIONS_PER_STEP))
-                options = replace(options, stop=replace(options.stop, window=steps))
+                steps = max(1, round(stop.window / ITERATIONS_PER_STEP))
+                options = replace(options, stop=replace(stop, window=steps))
         return options, layout
 
     def _limits(self, values: Mapping[str, Any]) -> Stop:

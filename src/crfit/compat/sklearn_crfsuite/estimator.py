@@ -69,7 +69,7 @@ class CRF(Estimator):
     trainer_cls : class, optional
         Subclass of `crfit.compat.pycrfsuite.Trainer` to train with.
     algorithm_exact : bool, default=False
-        Whether lbfgs runs L-BFGS step by step. By default crfit's fastest trainer minimises the same
+        Whether lbfgs runs L-BFGS step by step. By default crfit's default trainer minimises the same
         function.
 
     Attributes
