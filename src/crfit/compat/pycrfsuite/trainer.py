@@ -4,8 +4,8 @@ CRFsuite's ``lbfgs`` names a function to minimise,
 
     F(w) = -log-likelihood + c2 |w|^2 + c1 |w|_1,
 
-which crfit's default trainer minimises. ``algorithm_exact=True`` runs L-BFGS (OWL-QN with c1 > 0) instead. The
-other algorithms always run as named, see `crfit.formats.crfsuite`.
+which crfit's default trainer minimises. ``algorithm_exact=True`` runs L-BFGS (OWL-QN with c1 > 0) instead.
+The other algorithms always run as named, see `crfit.formats.crfsuite`.
 """
 
 from __future__ import annotations
