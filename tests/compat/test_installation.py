@@ -72,6 +72,27 @@ def test_uninstall_removes_exactly_what_was_written(tmp_path: Path) -> None:
     assert installation.uninstall(tmp_path) == []
 
 
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "sklearn_crfsuite").write_text("not a folder")
+    before = contents(tmp_path)
+    with pytest.raises(FileExistsError):
+        installation.install(tmp_path)
+    assert contents(tmp_path) == before
+    assert os.listdir(tmp_path) == ["sklearn_crfsuite"]
+    assert main(["install", "--target", str(tmp_path)]) == 1
+    (tmp_path / "sklearn_crfsuite").unlink()
+    installation.install(tmp_path)
+
+
+def test_a_folder_without_modules_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "pycrfsuite" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "sklearn_crfsuite").mkdir()
+    (tmp_path / "sklearn_crfsuite" / "own.py").write_text("1")
+    written = installation.install(tmp_path)
+    assert installation.uninstall(tmp_path) == written
+    assert list(contents(tmp_path)) == ["sklearn_crfsuite/own.py"]
+
+
 def test_originals_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pycrfsuite").mkdir()
     (tmp_path / "pycrfsuite" / "__init__.py").write_text("original = True\n")

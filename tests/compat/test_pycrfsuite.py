@@ -3,6 +3,7 @@
 import math
 import pickle
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 
 from crfit.compat import pycrfsuite
 from crfit.compat.pycrfsuite._logparser import LabelScore, TrainLogParser
+from crfit.data import Dataset
 from crfit.demo import recipe_data
 from crfit.errors import DataError, OptionError
+from crfit.training.stopping import Stop
 
 X, Y = recipe_data(150, seed=3)
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
@@ -94,6 +97,30 @@ def test_marginals_do_not_depend_on_the_order_of_calls(both: tuple[Any, pycrfsui
     assert math.fsum(expected) == pytest.approx(1.0)
     # The original overwrites its tables while tagging; if it is ever corrected, docs/drop-in.md changes.
     assert math.fsum(after_tagging(theirs)) != pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", [list, dict, "nested", "iterator"])
+def test_marginals_are_those_of_the_items_as_given(kind: Any, files: dict[str, Path]) -> None:
+    def items() -> list[Any]:
+        if kind is dict:
+            return [dict.fromkeys(item, 1.0) for item in X[0]]
+        if kind == "nested":
+            return [{"w": {"l": [*item]}, **dict.fromkeys(item, 1.0)} for item in X[0]]
+        return [list(item) if kind is list else iter(item) for item in X[0]]
+
+    with pycrfsuite.Tagger().open(files["ours"]) as tagger:
+        tagger.set(X[0])
+        expected = [tagger.marginal(label, 0) for label in tagger.labels()]
+        x = items()
+        labels = tagger.tag(x)
+        for item in x:
+            if kind == "nested":
+                item["w"]["l"][0] = None  # would be an error
+            elif kind != "iterator":
+                item.clear()
+        del x[1:]
+        assert [tagger.marginal(label, 0) for label in tagger.labels()] == pytest.approx(expected)
+        assert tagger.probability(labels) > 0.0
 
 
 def test_info_and_dump_are_the_same(both: tuple[Any, pycrfsuite.Tagger], tmp_path: Path) -> None:
@@ -225,6 +252,22 @@ def test_appended_sequences_are_copied(tmp_path: Path) -> None:
     assert attributes(change=True) == attributes(change=False)
 
 
+def test_a_rejected_sequence_leaves_nothing_behind(tmp_path: Path) -> None:
+    trainer = pycrfsuite.Trainer(verbose=False, params={"feature.possible_states": True})
+    trainer.append([["a"], ["b"]], ["A", "B"])
+    for labels in (["new", 1], ["new", None]):
+        with pytest.raises(DataError, match="sequence 1, position 1"):
+            trainer.append([["c"], ["d"]], labels)  # type: ignore[list-item]
+    with pytest.raises(DataError, match="sequence 1, position 1"):
+        trainer.append([["c"], [1]], ["new", "A"])  # type: ignore[list-item]
+    trainer.append([["a"], ["e"]], ["A", "C"])
+    trainer.train(tmp_path / "model")
+    assert trainer.logparser is not None
+    assert trainer.logparser.featgen_num_features == 3 * 3 + 2
+    with pycrfsuite.Tagger().open(tmp_path / "model") as tagger:
+        assert tagger.labels() == ["A", "B", "C"]
+
+
 def test_items_and_labels_must_match() -> None:
     with pytest.raises(ValueError, match="1 items and 2 labels"):
         pycrfsuite.Trainer(verbose=False).append([["a"]], ["A", "B"])
@@ -336,6 +379,40 @@ def test_no_penalty_and_a_limit(tmp_path: Path) -> None:
     assert len(log.iterations) <= 5
 
 
+@pytest.mark.parametrize(
+    ("params", "change", "window"),
+    [
+        ({"delta": 1e-3}, 1e-3, None),
+        ({"period": 30}, 1e-5, 3),
+        ({"period": 2}, 1e-5, 1),
+        ({"period": 30, "c2": 0}, 1e-5, 30),
+        ({"delta": 1e-3, "c2": 0}, 1e-3, None),
+        ({"period": 0}, None, None),
+    ],
+)
+def test_period_counts_iterations_of_the_trainer_that_runs(
+    params: dict[str, Any], change: float | None, window: int | None
+) -> None:
+    """Ten iterations of L-BFGS are one step of Newton-CG."""
+    trainer = pycrfsuite.Trainer(verbose=False, params=params)
+    stop = trainer._problem(Dataset.from_sequences(X, Y))[0].stop
+    assert stop == Stop(grad_rel=1e-5, rel_change=change, window=window)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_ctrl_c_ends_training_without_a_model(exact: bool, tmp_path: Path) -> None:
+    class Impatient(pycrfsuite.Trainer):
+        def on_iteration(self, log: str, info: dict[str, Any]) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    trainer = Impatient(verbose=False, algorithm_exact=exact)
+    for x, y in zip(X, Y, strict=True):
+        trainer.append(x, y)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
 def test_other_algorithms(algorithm: str, tmp_path: Path) -> None:
     params = {"max_iterations": 15}
@@ -415,17 +492,35 @@ def test_held_out_scores(algorithm: str, tmp_path: Path) -> None:
     ours = held_out(pycrfsuite, tmp_path / "ours", **options, algorithm_exact=True).logparser
     expected, found = theirs.last_iteration, ours.last_iteration
     assert set(expected) <= set(found)
-    assert {name: score.ref for name, score in found["scores"].items() if score.ref} == {
-        name: score.ref for name, score in expected["scores"].items() if score.ref
-    }
+    assert [(name, score.ref) for name, score in found["scores"].items()] == [
+        (name, score.ref) for name, score in expected["scores"].items()
+    ]
     assert all(isinstance(score, LabelScore) for score in found["scores"].values())
     assert found["item_accuracy_float"] == float(found["item_accuracy"]) > 0.5
     if algorithm == "lbfgs":  # step by step the same
         assert found["item_accuracy"] == expected["item_accuracy"]
         assert found["instance_accuracy"] == expected["instance_accuracy"]
-        for name, score in expected["scores"].items():
-            if score.ref:
-                assert found["scores"][name] == score
+        assert found["scores"] == expected["scores"]
+
+
+def test_held_out_scores_of_labels_without_a_reference(tmp_path: Path) -> None:
+    def run(module: Any, **options: Any) -> Any:
+        trainer = module.Trainer(params={"max_iterations": 2}, verbose=False, **options)
+        trainer.append([["a"], ["b"], ["c"]], ["A", "B", "C"], 0)
+        trainer.append([["a"], ["b"], ["b"]], ["A", "B", "D"], 1)
+        trainer.append([["a"], ["b"], ["b"]], ["A", "A", "A"], 1)
+        trainer.train(str(tmp_path / "model"), holdout=1)
+        return trainer.logparser
+
+    def lines(log: Any) -> list[str]:
+        return [line for line in log.log if line.startswith(("    ", "Macro"))]
+
+    theirs, ours = run(original), run(pycrfsuite, algorithm_exact=True)
+    assert lines(ours) == lines(theirs)
+    scores = ours.last_iteration["scores"]
+    assert list(scores) == ["A", "B", "C", "D"]
+    assert scores["C"] == LabelScore(0, 2, 0, None, None, None)  # predicted; the original leaves it out
+    assert scores["D"] == LabelScore(0, 0, 1, 0.0, 0.0, 0.0)
 
 
 def test_log_has_the_same_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

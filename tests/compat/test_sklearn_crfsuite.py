@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,11 @@ def test_held_out_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Iter 1   time=" in out
     assert "Acc(item/seq)=" in out
     assert "Label" in out
+    only_quantities = CRF(max_iterations=5, verbose=True)
+    only_quantities.fit(X, Y, X_dev=[[["bias"]]], y_dev=[["B-QTY"]])
+    out = capsys.readouterr().out
+    assert re.search(r"\nB-QTY +\d\.\d{3} +\d\.\d{3}  \d\.\d{3} +1\n", out)
+    assert re.search(r"\nB-UNIT +0\n", out)
     for pair in ({"X_dev": X_TEST}, {"y_dev": Y_TEST}):
         with pytest.raises(ValueError, match="both"):
             CRF().fit(X, Y, **pair)
@@ -185,6 +191,25 @@ def test_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     kept = CRF(keep_tempfiles=True).fit(X[:20], Y[:20])
     del kept
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_failed_fit_leaves_the_model(named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(pycrfsuite.Trainer):
+        def on_iteration(self, log: str, info: dict[str, Any]) -> None:
+            raise KeyError("my own")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    crf = CRF(c2=0.1, model_filename=str(tmp_path / "model") if named else None).fit(X[:20], Y[:20])
+    before, expected, log = crf.modelfile.name, crf.predict(X_TEST).tolist(), crf.training_log_
+    crf.set_params(trainer_cls=Failing)
+    with pytest.raises(KeyError, match="my own"):
+        crf.fit(X[:30], Y[:30])
+    assert crf.modelfile.name == before
+    assert crf.training_log_ is log
+    assert crf.predict(X_TEST).tolist() == expected
+    assert pickle.loads(pickle.dumps(crf.modelfile)).name is not None
+    assert CRF(model_filename=before).predict(X_TEST).tolist() == expected
 
 
 def test_file_resource(tmp_path: Path) -> None:

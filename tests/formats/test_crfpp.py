@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crfit
+from crfit.data.alphabet import Alphabet
+from crfit.data.templates import Template
 from crfit.data.text import Input
 from crfit.demo import recipe_data
-from crfit.errors import ModelFileError
+from crfit.errors import DataError, ModelFileError
 from crfit.formats import crfpp
+from crfit.formats.parts import Parts, Weights, put_together
 from format_helpers import (
     N_MUTANTS,
     agrees,
@@ -181,7 +184,7 @@ def test_text_is_exact_and_binary_rounded(model, text, binary):
     read = crfpp.read(binary)
     assert read.labels == model.labels
     assert np.allclose(read.weights, model.weights[model.weights != 0], rtol=1e-6)
-    assert read.n_columns == 0
+    assert read.n_columns == model.n_columns == 3
 
 
 def test_the_trie_holds_every_string(text, binary):
@@ -235,6 +238,40 @@ def test_the_cost_factor():
     assert np.array_equal(model.weights, 2 * crfpp.read(TEXT).weights)
 
 
+def test_the_number_of_columns(tmp_path):
+    wide = crfpp.read(TEXT.replace(b"xsize: 2", b"xsize: 3"))
+    assert wide.n_columns == 4
+    assert wide.read(Input("rows", b"a P more X\n")).n_tokens == 1
+    with pytest.raises(DataError, match="columns"):
+        wide.read(Input("rows", b"a P X\n"))
+    for write in (crfpp.write, crfpp.write_text):
+        write(wide, tmp_path / "wide")
+        assert crfpp.read(tmp_path / "wide").n_columns == 4
+    unknown = column_model(TEMPLATE)
+    unknown.n_columns = 0
+    crfpp.write(unknown, tmp_path / "unknown")
+    assert crfpp.read(tmp_path / "unknown").n_columns == 3
+
+
+def test_long_names(tmp_path):
+    names = ["U0:" + "a" * n for n in (crfpp.MAX_NAME - 3, crfpp.MAX_LINE)]
+
+    def model(name):
+        states = Weights(np.array([0], dtype=np.int64), np.ones(1))
+        none = Weights(np.empty(0, np.int64), np.empty(0))
+        alphabets = Alphabet(["X"]), Alphabet([name]), Alphabet()
+        return put_together(
+            Parts(states, none, none), *alphabets, tool="a test", template=Template(TEMPLATE), n_columns=3
+        )
+
+    crfpp.write_text(model(names[0]), tmp_path / "text")
+    assert list(crfpp.read(tmp_path / "text").attribute_alphabet) == names[:1]
+    with pytest.raises(ModelFileError, match="names of more than 8179 bytes"):
+        crfpp.write_text(model(names[1]), tmp_path / "text")
+    crfpp.write(model(names[1]), tmp_path / "binary")
+    assert list(crfpp.read(tmp_path / "binary").attribute_alphabet) == names[1:]
+
+
 def test_no_transitions(tmp_path):
     model = column_model("U0:%x[0,0]\n")
     crfpp.write_text(model, tmp_path / "states")
@@ -270,6 +307,8 @@ def refused(data, words):
         (b"maxid: 14", b"maxid: 15", "says 15 weights, but it has 14"),
         (b"maxid: 14\n", b"", "no valid version, maxid"),
         (b"cost-factor: 1", b"cost-factor: 1e999", "not a finite number"),
+        (b"xsize: 2", b"xsize: 1", "its template needs 2 columns, its header says 1"),
+        (b"xsize: 2", b"xsize: 9999999999", "says 9999999999"),
         (b"X\nY", b"X\nX", "a label is listed twice"),
         (b"X\nY", b"X\nY\nZ", "do not match the number of weights"),
         (b"U0:%x[0,0]", b"U0:%y[0,0]", "bad reference"),
@@ -299,14 +338,14 @@ def test_every_cut_of_a_binary_file_is_noticed(binary):
 
 
 def test_every_field_of_the_binary_header(binary):
-    for at in (0, 4, 16, 24, 28, 32 + 6):  # not the number of columns, which the template says too
+    for at in (0, 4, 16, 20, 24, 28, 32 + 6):
         for number in (0, 1, 2**31, 2**32 - 1):
             changed = binary[:at] + struct.pack("<I", number) + binary[at + 4 :]
             if changed != binary:
                 refused(changed, "not a CRF|damaged|version")
 
 
-def test_bad_tries():
+def test_bad_tries(monkeypatch):
     good = np.frombuffer(crfpp._trie([(b"a", 0), (b"ab", 1)]), "<i4").reshape(-1, 2)
     for unit in np.flatnonzero(good[:, 1] > 0).tolist():
         for field, number in ((0, 0), (0, 10**6), (0, int(good[0, 0])), (1, 0), (1, -1)):
@@ -314,8 +353,10 @@ def test_bad_tries():
             units[unit, field] = number
             with contextlib.suppress(ModelFileError):
                 assert len(crfpp._strings_of_trie(units)[0]) <= 2
-    long = np.frombuffer(crfpp._trie([(b"a" * 8192, 0)]), "<i4").reshape(-1, 2)
-    with pytest.raises(ModelFileError, match="more than 8191 bytes"):
+    long = np.frombuffer(crfpp._trie([(b"a" * 10_000, 0)]), "<i4").reshape(-1, 2)
+    assert crfpp._strings_of_trie(long)[0] == [b"a" * 10_000]
+    monkeypatch.setattr(crfpp, "MAX_DEPTH", 9_999)
+    with pytest.raises(ModelFileError, match="more than 9999 bytes"):
         crfpp._strings_of_trie(long)
     many = crfpp._trie([(b"a" * n + b"b", n) for n in range(8000)])
     with pytest.raises(ModelFileError, match="too many long strings"):

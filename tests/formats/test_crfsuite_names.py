@@ -71,6 +71,7 @@ def test_values():
     assert "more weights are kept" in found.notes[0]
     assert translate().stop == Stop(grad_rel=1e-5, rel_change=1e-5, window=10), "no limit"
     assert translate().objective["l2"] == 2.0
+    assert translate("lbfgs", {"period": 0}).stop == Stop(grad_rel=1e-5), "no test of delta"
     assert "Wolfe" in translate("lbfgs", {"linesearch": "Backtracking"}).notes[0]
     sgd = translate(
         "l2sgd", {"calibration.eta": 0.2, "calibration.samples": 50.0, "calibration.max_trials": 7}
@@ -95,6 +96,7 @@ def test_values():
         ("arow", {"type": 1}, "^type=1: CRFsuite's arow has no such parameter"),
         ("lbfgs", {"c2": -1}, "^c2=-1: must be at least 0"),
         ("lbfgs", {"c2": "much"}, "^c2='much': must be float"),
+        ("l2sgd", {"period": 0}, "^period=0: must be at least 1"),
         ("lbfgs", {"linesearch": "Armijo"}, r"^linesearch='Armijo': must be MoreThuente \| Back"),
         ("lbfgs", {"feature.possible_states": "perhaps"}, "must be bool"),
         ("pa", {"type": 3}, "^type=3: must be at most 2"),

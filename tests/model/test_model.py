@@ -275,6 +275,14 @@ def test_model_reads_attributes_without_a_template(trained, tmp_path):
     columns.write_text("two NUM B-QTY\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"x\.txt.*no template.*jsonl"):
         trained.read(columns)
+    remembered = remade(trained, input_format="crfsuite")
+    (tmp_path / "short").write_text("B-QTY\tbias\n", encoding="utf-8")  # looks like columns
+    (tmp_path / "long").write_text("B-QTY\tbias\tw=4\tw=5\tw=6\n", encoding="utf-8")
+    assert remembered.read([tmp_path / "short", tmp_path / "long"]).n_sequences == 2
+    objects = tmp_path / "x.jsonl"
+    objects.write_text('{"tokens": [["bias"]], "labels": ["B-QTY"]}\n', encoding="utf-8")
+    assert remembered.read([objects, objects]).n_sequences == 2
+    assert remembered.format_of(text.load([objects, lines])) == "crfsuite"
     remembered = remade(trained, input_format="jsonl")
     json_lines = tmp_path / "x.txt"
     json_lines.write_text('{"tokens": [["bias"]], "labels": ["B-QTY"]}\n', encoding="utf-8")

@@ -7,7 +7,7 @@ from crfit.cli.arguments import COMMON, options, same_file, section
 from crfit.cli.output import Verb, debug_option, say
 from crfit.model import load
 
-_WRITTEN = [one.name for one in formats.FORMATS.values() if one.writer]
+_WRITTEN = [one.name for one in formats.WRITTEN]
 
 
 @click.command(
@@ -44,8 +44,9 @@ def command(source: str, target: str, format: str | None) -> None:
       crfit convert chunker.wapiti model --to crfpp     CRF++, under any name
     """  # noqa: D301
     if format is None and formats.named(target) is None:
-        known = ", ".join(one.suffix for one in formats.FORMATS.values() if one.writer)
-        raise click.UsageError(f"The name {target} does not tell the format: use --to, or end it in {known}.")
+        raise click.UsageError(
+            f"The name {target} does not tell the format: use --to, or end it in {formats.SUFFIXES}."
+        )
     if same_file(source, target):
         raise click.UsageError("IN and OUT are the same file.")
     found = formats.detect(source)

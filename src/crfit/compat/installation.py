@@ -83,7 +83,7 @@ class InstallationError(CrfitError):
 
 
 def install(folder: Path | None = None) -> list[Path]:
-    """Write the packages; an earlier installation by crfit is replaced.
+    """Write the packages; an earlier installation by crfit is replaced. A failure leaves nothing behind.
 
     Parameters
     ----------
@@ -99,28 +99,35 @@ def install(folder: Path | None = None) -> list[Path]:
     ------
     InstallationError
         One of the original packages is there.
+    OSError
+        A file cannot be written.
     """
     target = _target(folder)
     for shim in SHIMS:
         found = PathFinder.find_spec(shim.package, None if folder is None else [str(target)])
-        if found is not None and _installed(shim, target) is None:
+        # A folder without modules of the package, as an earlier removal may leave, has no origin.
+        if found is not None and found.origin is not None and _installed(shim, target) is None:
             raise InstallationError(
-                f"{shim.package} is already installed, in {Path(found.origin or '').parent}: "
+                f"{shim.package} is already installed, in {Path(found.origin).parent}: "
                 f"run pip uninstall {shim.distribution} first, or use an environment without it"
             )
     uninstall(folder)
-    written = []
-    for shim in SHIMS:
-        record = ""
-        for name, text in _files(shim):
-            path = target / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            record += f"{name},{_digest(path)},{path.stat().st_size}\n"
+    written: list[Path] = []
+    try:
+        for shim in SHIMS:
+            record = ""
+            for name, text in _files(shim):
+                path = target / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                written.append(path)
+                path.write_text(text, encoding="utf-8")
+                record += f"{name},{_digest(path)},{path.stat().st_size}\n"
+            path = target / shim.metadata_folder / "RECORD"
             written.append(path)
-        path = target / shim.metadata_folder / "RECORD"
-        path.write_text(f"{record}{shim.metadata_folder}/RECORD,,\n", encoding="utf-8")
-        written.append(path)
+            path.write_text(f"{record}{shim.metadata_folder}/RECORD,,\n", encoding="utf-8")
+    except BaseException:
+        _remove(written)
+        raise
     return written
 
 
@@ -152,13 +159,18 @@ def uninstall(folder: Path | None = None) -> list[Path]:
             if path.exists() and expected not in (None, _digest(path)):
                 raise InstallationError(f"{path} was changed after installation: delete it, and try again")
             removed.append(path)
-    for path in removed:
+    _remove(removed)
+    return removed
+
+
+def _remove(paths: list[Path]) -> None:
+    """Remove files, what Python compiled from them, and folders that are empty then."""
+    for path in paths:
         path.unlink(missing_ok=True)
         shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
-    for parent in {path.parent for path in removed}:
+    for parent in {path.parent for path in paths}:
         if parent.is_dir() and not any(parent.iterdir()):
             parent.rmdir()
-    return removed
 
 
 def _target(folder: Path | None) -> Path:

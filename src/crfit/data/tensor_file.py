@@ -53,6 +53,19 @@ FOREIGN: tuple[tuple[bytes, str], ...] = (
 )
 
 
+def unreadable(error: OSError) -> str:
+    """Message about a file that cannot be read, without its name."""
+    folder = isinstance(error, IsADirectoryError)
+    remedy = "give the file, not its folder" if folder else "check its name and permissions"
+    return f"cannot be read: {error.strerror or error}; {remedy}"
+
+
+def unwritable(error: Exception) -> str:
+    """Message about a file that cannot be written, without its name."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return f"cannot be written: {reason}; choose an existing, writable folder with enough space"
+
+
 @dataclass(frozen=True)
 class FileKind:
     """A kind of file: format name, newest version, noun for messages, and the functions that write it."""
@@ -85,11 +98,7 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
             save_file(contents, unfinished, metadata={"crfit": json.dumps(header)})
             _add_checksum(unfinished)
     except (OSError, SafetensorError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise ModelFileError(
-            f"{os.fspath(path)}: cannot be written: {reason}; choose an existing, writable folder with "
-            "enough space"
-        ) from error
+        raise ModelFileError(f"{os.fspath(path)}: {unwritable(error)}") from error
 
 
 def save_file(tensors: Tensors, path: Path, metadata: dict[str, str]) -> None:
@@ -120,9 +129,7 @@ def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[An
         header = _description(entries, kind)
         places = _places(entries, start, len(data), kind.max_ndim)
     except OSError as error:
-        folder = isinstance(error, IsADirectoryError)
-        remedy = "give the file, not its folder" if folder else "check its name and permissions"
-        raise ModelFileError(f"cannot be read: {error.strerror or error}; {remedy}") from None
+        raise ModelFileError(unreadable(error)) from None
     if CHECKSUM not in places:
         raise ModelFileError(DAMAGED.format("it has no checksum"))
     place = places.pop(CHECKSUM).bytes

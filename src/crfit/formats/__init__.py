@@ -12,74 +12,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from crfit.errors import OptionError
+from crfit.formats import signatures
 
 if TYPE_CHECKING:
     from crfit.model import Model
 
-__all__ = ["FORMATS", "Format", "detect", "named", "write"]
+__all__ = ["FORMATS", "SUFFIXES", "WRITTEN", "Format", "detect", "named", "write"]
 
 
 @dataclass(frozen=True)
 class Format:
     """A format of model files.
 
-    `first_bytes` begin every file of the format, names usually end in `suffix`. `module` has the functions
-    `reader` and `writer`; "" if there is no such function.
+    `first_bytes` begin every file of the format. Names of files to write end in `suffix`; "" if crfit does
+    not write the format. `module` has the functions ``read`` and `writer`; "" for crfit's own format.
     """
 
     name: str
     title: str
     suffix: str
-    module: str
-    first_bytes: tuple[bytes, ...]
-    reader: str = "read"
+    module: str = ""
+    first_bytes: tuple[bytes, ...] = ()
     writer: str = "write"
 
     def function(self, name: str) -> Callable[..., Any]:
         """A function of the module, imported on first use."""
-        found: Callable[..., Any] = getattr(import_module(self.module), name)
+        found: Callable[..., Any] = getattr(import_module(f"crfit.formats.{self.module}"), name)
         return found
 
-
-_PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"ccopy_reg\n", b"ccopyreg\n")
 
 #: Formats by name, in the order of the help page. The text form of CRF++ is read by the same function.
 FORMATS = {
     one.name: one
     for one in (
-        Format("crfit", "crfit", ".crfit", "crfit.model.file", (), reader="", writer="save"),
+        Format("crfit", "crfit", ".crfit"),
+        Format("crfsuite", "CRFsuite", ".crfsuite", "crfsuite_model", (signatures.CRFSUITE,)),
+        Format("crfpp", "CRF++ (binary)", ".crfpp", "crfpp", (signatures.CRFPP_BINARY,)),
         Format(
-            "crfsuite",
-            "CRFsuite",
-            ".crfsuite",
-            "crfit.formats.crfsuite_model",
-            (b"lCRF",),
+            "crfpp-text", "CRF++ (text)", ".crfpp.txt", "crfpp", (signatures.CRFPP_TEXT,), writer="write_text"
         ),
-        Format(
-            "crfpp",
-            "CRF++ (binary)",
-            ".crfpp",
-            "crfit.formats.crfpp",
-            (b"d\0\0\0\0\0\0\0",),
-        ),
-        Format(
-            "crfpp-text",
-            "CRF++ (text)",
-            ".crfpp.txt",
-            "crfit.formats.crfpp",
-            (b"version: ",),
-            writer="write_text",
-        ),
-        Format(
-            "wapiti",
-            "Wapiti",
-            ".wapiti",
-            "crfit.formats.wapiti",
-            (b"#mdl#",),
-        ),
-        Format("pickle", "sklearn-crfsuite", ".pkl", "crfit.formats.sklearn_crfsuite", _PICKLES, writer=""),
+        Format("wapiti", "Wapiti", ".wapiti", "wapiti", (signatures.WAPITI,)),
+        Format("pickle", "sklearn-crfsuite", "", "sklearn_crfsuite", signatures.PICKLES),
     )
 }
+#: The formats that crfit writes.
+WRITTEN = tuple(one for one in FORMATS.values() if one.suffix)
+#: The ends of their names, for messages.
+SUFFIXES = ", ".join(one.suffix for one in WRITTEN)
 
 
 def detect(path: str | os.PathLike[str]) -> Format:
@@ -96,7 +75,7 @@ def detect(path: str | os.PathLike[str]) -> Format:
 def named(path: str | os.PathLike[str]) -> Format | None:
     """Format to write by the end of a file's name, None if it does not say."""
     name = os.fspath(path)
-    fitting = [one for one in FORMATS.values() if one.writer and name.endswith(one.suffix)]
+    fitting = [one for one in WRITTEN if name.endswith(one.suffix)]
     return max(fitting, key=lambda one: len(one.suffix), default=None)
 
 
@@ -125,15 +104,13 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
     OptionError
         The name does not tell the format, or there is no such format.
     """
-    known = ", ".join(one.name for one in FORMATS.values() if one.writer)
     found = named(path) if format is None else FORMATS.get(format)
     if found is None and format is None:
-        suffixes = ", ".join(one.suffix for one in FORMATS.values() if one.writer)
-        raise OptionError("path", os.fspath(path), f"use a name that ends in {suffixes}, or give the format")
-    if found is None or not found.writer:
-        raise OptionError("format", format, f"choose {known}")
-    if found.name == "crfit":
-        model.save(path)
-    else:
+        raise OptionError("path", os.fspath(path), f"use a name that ends in {SUFFIXES}, or give the format")
+    if found not in WRITTEN:
+        raise OptionError("format", format, f"choose {', '.join(one.name for one in WRITTEN)}")
+    if found.module:
         found.function(found.writer)(model, path)
+    else:
+        model.save(path)
     return found

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from crfit.checks import offsets, rows
 from crfit.data.templates import Template
 from crfit.errors import ModelFileError
+from crfit.formats import signatures
 from crfit.formats.parts import (
     CELL,
     Lines,
@@ -60,16 +61,17 @@ from crfit.formats.parts import (
 if TYPE_CHECKING:
     from crfit.model import Model
 
-__all__ = ["BINARY_MAGIC", "TEXT_MAGIC", "read", "write", "write_text"]
+__all__ = ["read", "write", "write_text"]
 
 TOOL = "CRF++"
 VERSION = 100
-TEXT_MAGIC = b"version: "
-BINARY_MAGIC = b"d\0\0\0\0\0\0\0"  # version 100, type 0
 HEADER = struct.Struct("<IIdIIII")
 MAX_WEIGHTS = 2**31 - 1
 MAX_ROW = 8  # of a cell in a template
-MAX_LINE = 8191  # bytes, so also the depth of the trie
+MAX_LINE = 8191  # bytes of a line in a text file
+MAX_NAME = MAX_LINE - 12  # leaves room for the index before it
+MAX_DEPTH = 1 << 17  # of the trie, so bytes of a string in a binary file
+MAX_COLUMNS = 2**31 - 1
 N_CODES = 257  # of children in the trie: 0 ends a string, 1 + byte continues it
 N_TRIES = 32  # free units to try for children, before new ones are added at the end
 MAX_GROWTH = 100  # bytes of strings per byte of trie; common prefixes are stored once
@@ -124,13 +126,13 @@ class _Contents(NamedTuple):
     strings: list[bytes]
     ids: NDArray[np.int64]
     weights: NDArray[np.float64]
-    n_columns: int
+    n_columns: int  # without the label
 
 
 def _parse(data: bytes) -> Model:
-    if data.startswith(BINARY_MAGIC):
+    if data.startswith(signatures.CRFPP_BINARY):
         return _model(_parse_binary(data))
-    if data.startswith(TEXT_MAGIC):
+    if data.startswith(signatures.CRFPP_TEXT):
         return _model(_parse_text(data))
     raise ModelFileError("is not a CRF++ model: check its name")
 
@@ -149,14 +151,18 @@ def _model(found: _Contents) -> Model:
     blocks = []
     for firsts, size in ((ids[~is_edge], Y), (ids[is_edge], Y * Y)):
         blocks.append(nonzero(found.weights[firsts[:, None] + np.arange(size if len(firsts) else 0)].ravel()))
+    template = Template(b"\n".join([*found.lines, b""]).decode("utf-8", "surrogateescape"))
+    if not template.n_columns <= found.n_columns <= MAX_COLUMNS:
+        raise damaged(f"its template needs {template.n_columns} columns, its header says {found.n_columns}")
     return from_strings(
         labels,
-        Template(b"\n".join([*found.lines, b""]).decode("utf-8", "surrogateescape")),
+        template,
         [string for string in strings if string.startswith(b"U")],
         blocks[0],
         [string for string in strings if string.startswith(b"B")],
         blocks[1],
         TOOL,
+        found.n_columns + 1 if found.n_columns else 0,
     )
 
 
@@ -251,8 +257,8 @@ def _strings_of_trie(units: NDArray[np.int32]) -> tuple[list[bytes], NDArray[np.
     ends, depths, depth = [nodes[:0]], [nodes[:0]], 0
     while len(nodes):
         bases = base[nodes]
-        if depth > MAX_LINE:
-            raise damaged(f"it has a string of more than {MAX_LINE} bytes")
+        if depth > MAX_DEPTH:
+            raise damaged(f"it has a string of more than {MAX_DEPTH} bytes")
         if bases.min() < 1 or bases.max() >= len(units) or (ptr[bases] == ptr[bases + 1]).any():
             raise damaged("its trie has a branch that leads nowhere")
         # A unit has one check, so units that are children of two have parents with equal bases.
@@ -305,8 +311,14 @@ def _contents(model: Model) -> _Contents:
         attributes + edges,
         np.append(np.arange(A) * Y, A * Y + np.arange(len(edges)) * Y * Y),
         weights,
-        0 if model.template is None else model.template.n_columns,
+        _n_columns(model),
     )
+
+
+def _n_columns(model: Model) -> int:
+    """Columns of the training data, without the label; if they are unknown, those that the template needs."""
+    needed = 0 if model.template is None else model.template.n_columns
+    return max(needed, (model.n_columns or 0) - 1)
 
 
 def _check_lines(lines: Lines) -> None:
@@ -318,8 +330,7 @@ def _check_lines(lines: Lines) -> None:
 
 
 def _text(made: _Contents) -> bytes:
-    if any(len(string) > MAX_LINE - 12 for string in (*made.strings, *made.labels)):
-        raise unsupported(TOOL, f"names of more than {MAX_LINE} bytes", "shorten them")
+    _check_lengths(made, MAX_NAME)
     header = [
         b"version: %d" % VERSION,
         b"cost-factor: 1",
@@ -335,6 +346,11 @@ def _text(made: _Contents) -> bytes:
     ).encode("ascii")
 
 
+def _check_lengths(made: _Contents, most: int) -> None:
+    if any(len(name) > most for name in (*made.strings, *made.labels)):
+        raise unsupported(TOOL, f"names of more than {most} bytes", "shorten them")
+
+
 def _number(weight: float) -> str:
     """The weight with 16 decimals, as CRF++ writes it, if that is exact; else with all its digits."""
     usual = f"{weight:.16f}" if abs(weight) < 1e16 else ""
@@ -342,6 +358,7 @@ def _number(weight: float) -> str:
 
 
 def _binary(made: _Contents) -> bytes:
+    _check_lengths(made, MAX_DEPTH)
     with np.errstate(over="ignore"):
         weights = made.weights.astype("<f4")
     if not np.isfinite(weights).all():

@@ -98,9 +98,12 @@ def _c2() -> Parameter:
     return Parameter("c2", 1.0, "option", "l2", "l2 = 2 c2", lambda given: 2.0 * given)
 
 
-def _change(delta: float, what: str) -> tuple[Parameter, Parameter]:
+def _change(delta: float, what: str, *, optional: bool = False) -> tuple[Parameter, Parameter]:
+    note = "0: `delta` is not tested" if optional else ""
     return (
-        Parameter("period", 10, "stop", "window", "", at_least=1),
+        Parameter(
+            "period", 10, "stop", "window", note, lambda given: given or None, at_least=0 if optional else 1
+        ),
         Parameter("delta", delta, "stop", "rel_change", what),
     )
 
@@ -146,7 +149,7 @@ ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
         ),
         Parameter("num_memories", 6, "trainer", "memory", at_least=1),
         Parameter("epsilon", 1e-5, "stop", "grad_rel"),
-        *_change(1e-5, "an increase of the objective counts as a change too"),
+        *_change(1e-5, "an increase of the objective counts as a change too", optional=True),
         Parameter(
             "linesearch",
             LINE_SEARCHES[0],
@@ -249,6 +252,8 @@ def translate(algorithm: str = "lbfgs", parameters: Mapping[str, Any] | None = N
         value = values[name] if entry.value is None else entry.value(values[name])
         if value is not None:
             placed[entry.place][entry.key] = value
+    if values.get("period") == 0:
+        del placed["stop"]["rel_change"]
     return Translation(
         algorithm, placed["trainer"], placed["option"], Stop(**placed["stop"]), tuple(_notes(values))
     )

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from crfit.checks import first_outside, offsets
 from crfit.data.alphabet import Alphabet
 from crfit.errors import ModelFileError
+from crfit.formats import signatures
 from crfit.formats.parts import (
     Parts,
     Source,
@@ -53,10 +54,9 @@ from crfit.layout.features import to_rows
 if TYPE_CHECKING:
     from crfit.model import Model
 
-__all__ = ["MAGIC", "read", "write"]
+__all__ = ["read", "write"]
 
 TOOL = "CRFsuite"
-MAGIC = b"lCRF"
 TYPE, VERSION = b"FOMC", 100
 HEADER = struct.Struct("<4sI4s9I")
 FEATURE = np.dtype([("kind", "<u4"), ("source", "<u4"), ("label", "<u4"), ("weight", "<f8")])
@@ -125,7 +125,7 @@ class _Header(NamedTuple):
 
 
 def _parse(data: bytes) -> Model:
-    if len(data) < HEADER.size or not data.startswith(MAGIC):
+    if len(data) < HEADER.size or not data.startswith(signatures.CRFSUITE):
         raise ModelFileError(
             f"is not a CRFsuite model: it must begin with {HEADER.size} bytes of header; check its name"
         )
@@ -256,7 +256,7 @@ def _made(model: Model) -> bytes:
     add(_references(b"LFRF", transition_ptr, n_states, n_more=2, start=start))
     add(_references(b"AFRF", state_ptr, 0, n_more=0, start=start + len(chunks[-1])))
     size = sum(map(len, chunks))
-    header = _Header(MAGIC, size, TYPE, VERSION, 0, Y, len(attributes), *places)
+    header = _Header(signatures.CRFSUITE, size, TYPE, VERSION, 0, Y, len(attributes), *places)
     return HEADER.pack(*header) + b"".join(chunks[1:])
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from crfit.checks import offsets
 from crfit.data.alphabet import Alphabet
 from crfit.data.templates import Template
-from crfit.data.tensor_file import DAMAGED
+from crfit.data.tensor_file import DAMAGED, unreadable, unwritable
 from crfit.errors import CrfitError, DataError, ModelFileError
 from crfit.files import replacing
 from crfit.layout import Layout
@@ -57,10 +57,7 @@ def contents(source: Source, name: str | None = None) -> tuple[str, bytes]:
     try:
         return os.fspath(source), Path(source).read_bytes()
     except OSError as error:
-        remedy = "check its name and permissions"
-        raise ModelFileError(
-            f"{os.fspath(source)}: cannot be read: {error.strerror or error}; {remedy}"
-        ) from None
+        raise ModelFileError(f"{os.fspath(source)}: {unreadable(error)}") from None
 
 
 def parsed(parse: Callable[[bytes], Model], source: Source, name: str | None = None) -> Model:
@@ -88,10 +85,7 @@ def write_file(path: str | os.PathLike[str], make: Callable[[], bytes]) -> None:
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
     except OSError as error:
-        raise ModelFileError(
-            f"{os.fspath(path)}: cannot be written: {error.strerror or error}; choose an existing, writable "
-            "folder with enough space"
-        ) from error
+        raise ModelFileError(f"{os.fspath(path)}: {unwritable(error)}") from error
 
 
 def unsupported(tool: str, what: str, remedy: str) -> ModelFileError:
@@ -144,8 +138,9 @@ def put_together(
     tool: str,
     input_format: str | None = None,
     template: Template | None = None,
+    n_columns: int = 0,
 ) -> Model:
-    """Model with these weights and no others."""
+    """Model with these weights and no others; `n_columns` as in `Model`."""
     from crfit.model import Model
 
     Y, A, B = len(labels), len(attributes), len(edge_attributes)
@@ -173,7 +168,7 @@ def put_together(
         input_format=input_format,
         options={name: getattr(layout, name) for name in ("order", "weights", "transitions", "boundary")},
         summary={"converted_from": tool},
-        n_columns=None if template is None else 0,
+        n_columns=None if template is None else n_columns,
     )
 
 
@@ -274,6 +269,7 @@ def from_strings(
     edges: list[bytes],
     pairs: Weights,
     tool: str,
+    n_columns: int = 0,
 ) -> Model:
     """Model from strings of U lines and of B lines, the inverse of `label_pairs`."""
     lines, n_pairs = template_lines(template), len(labels) ** 2
@@ -293,4 +289,5 @@ def from_strings(
         alphabet_of(edges, "string"),
         tool=tool,
         template=template,
+        n_columns=n_columns,
     )

@@ -10,7 +10,7 @@ import pickletools
 from typing import TYPE_CHECKING, Any
 
 from crfit.errors import ModelFileError
-from crfit.formats import crfsuite_model
+from crfit.formats import crfsuite_model, signatures
 from crfit.formats.parts import Source, contents, damaged
 
 if TYPE_CHECKING:
@@ -54,13 +54,13 @@ def _models(data: bytes) -> list[bytes]:
     found = []
     for _, argument, _ in pickletools.genops(data):
         content = _bytes(argument)
-        if content.startswith(crfsuite_model.MAGIC):
+        if content.startswith(signatures.CRFSUITE):
             found.append(content)
     return found
 
 
 def _bytes(argument: Any) -> bytes:
     """The bytes of an opcode's argument; old protocols store them as text, one character per byte."""
-    if isinstance(argument, str) and argument.startswith(crfsuite_model.MAGIC.decode()):
+    if isinstance(argument, str) and argument.startswith(signatures.CRFSUITE.decode()):
         return argument.encode("latin-1")
     return bytes(argument) if isinstance(argument, bytes | bytearray) else b""

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from crfit.checks import offsets, rows
 from crfit.data.templates import Template
 from crfit.errors import ModelFileError
+from crfit.formats import signatures
 from crfit.formats.parts import (
     CELL,
     Source,
@@ -60,10 +61,9 @@ from crfit.layout.features import Codes, to_rows
 if TYPE_CHECKING:
     from crfit.model import Model
 
-__all__ = ["MAGIC", "read", "write"]
+__all__ = ["read", "write"]
 
 TOOL = "Wapiti"
-MAGIC = b"#mdl#"
 TYPES = {0: "a maximum entropy model", 1: "a maximum entropy Markov model"}
 CRF = 2
 MAX_NUMBER = 18  # digits
@@ -167,10 +167,10 @@ def _names(kind: str) -> list[str]:
 
 
 def _parse(data: bytes) -> Model:
-    if not data.startswith(MAGIC):
+    if not data.startswith(signatures.WAPITI):
         raise ModelFileError("is not a Wapiti model: check its name")
     cursor = _Cursor(data)
-    *kinds, n_weights = cursor.numbers(MAGIC, "type")
+    *kinds, n_weights = cursor.numbers(signatures.WAPITI, "type")
     if kinds and kinds[0] != CRF:
         what = TYPES.get(kinds[0], "a model of an unknown type")
         raise ModelFileError(f"is {what}: crfit reads Wapiti's CRFs")

@@ -59,7 +59,7 @@ class Model(Tagger):
         Summary of the training run, as JSON values.
     n_columns : int, optional
         Number of columns of the training files, including the label; by default the columns that the template
-        uses plus one. Files with other columns raise an error. 0 means unknown, as in models of other tools:
+        uses plus one. Files with other columns raise an error. 0 means unknown, as in models of Wapiti:
         any columns that suit the template are accepted.
 
     Examples
@@ -224,9 +224,10 @@ class Model(Tagger):
 
     def format_of(self, inputs: Sequence[text.Input]) -> text.Format:
         """Format in which to read sequences: that of the training files; for attributes also JSON lines."""
-        if self.input_format in (None, "crfsuite"):
-            detected = text.detect_format(inputs)
-            return detected if self.input_format is None or detected == "jsonl" else self.input_format
+        if self.input_format is None:
+            return text.detect_format(inputs)
+        if self.input_format == "crfsuite" and all(text.detect_format([one]) == "jsonl" for one in inputs):
+            return "jsonl"
         return self.input_format
 
     def evaluate(self, dataset: Dataset, scheme: Scheme = "auto", *, n_threads: int | None = None) -> Scores:
@@ -315,9 +316,9 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
     from crfit import formats  # its modules need this one
 
     found = formats.detect(path)
-    if not found.reader:
+    if not found.module:
         return model_file.load(Model, path, mapped)
-    model: Model = found.function(found.reader)(path)
+    model: Model = found.function("read")(path)
     return model
 
 

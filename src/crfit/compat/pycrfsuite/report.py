@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crfit.data import Dataset
-from crfit.evaluation import Scores
+from crfit.evaluation.scores import Score, Scores
 from crfit.fit import HeldOutScorer
 from crfit.layout import Layout
 from crfit.model import Model
@@ -84,7 +84,7 @@ class Report(Callback):
             self._iteration(run, progress, loss)
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Write why training ended."""
+        """Write why training ended; after Ctrl-C raise KeyboardInterrupt, so that no model is written."""
         if result is None:
             return
         if not self._n:  # the limits allowed only the warm-up
@@ -93,6 +93,8 @@ class Report(Callback):
         name = "SGD" if self.algorithm == "l2sgd" else self._title.removesuffix(" optimization")
         ending = _ENDINGS.get(result.reason, f"terminated: {result.message}")
         self._write(f"{name} {ending}", f"Total seconds required for training: {result.seconds:.3f}", "")
+        if result.reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
 
     def stored(self, model: Model, layout: Layout, seconds: float) -> None:
         """Write the sizes of the model, and of the layout that it was trained with."""
@@ -129,7 +131,10 @@ class Report(Callback):
             ]
         lines.append(f"Seconds required for this iteration: {progress.seconds - self._seconds:.3f}")
         self._seconds, self._evaluations = progress.seconds, progress.evaluations
-        scores = [] if self._scorer is None else _score_lines(self._scorer(run.weights))
+        scores: Iterable[str] = ()
+        if self._scorer is not None:
+            labels = self._scorer.dataset.label_alphabet
+            scores = _score_lines(self._scorer(run.weights), labels)
         self._write(*lines, *scores, "")
 
     def _write(self, *lines: str) -> None:
@@ -143,13 +148,21 @@ def _lines(parameters: Mapping[str, Any]) -> Iterable[str]:
         yield f"{name}: {value:{form}}"
 
 
-def _score_lines(scores: Scores) -> Iterable[str]:
-    """Held-out scores by label, their averages over labels, and accuracies; fractions, not percentages."""
+def _score_lines(scores: Scores, labels: Iterable[str]) -> Iterable[str]:
+    """Held-out scores by label, their averages over labels, and accuracies; fractions, not percentages.
+
+    As in CRFsuite, a label that does not occur in the held-out data has no scores, and counts as 0 in the
+    averages.
+    """
     yield "Performance by label (#match, #model, #ref) (precision, recall, F1):"
-    rows = [(score.precision / 100, score.recall / 100, score.f1 / 100) for score in scores.by_label]
-    for score, (precision, recall, f1) in zip(scores.by_label, rows, strict=True):
-        counts = f"({score.correct}, {score.predicted}, {score.gold})"
-        yield f"    {score.name}: {counts} ({precision:.4f}, {recall:.4f}, {f1:.4f})"
+    found = {score.name: score for score in scores.by_label}
+    rows = []
+    for name in labels:
+        score = found.get(name, Score(name, 0, 0, 0))
+        row = (score.precision / 100, score.recall / 100, score.f1 / 100)
+        shown = ", ".join(f"{number:.4f}" if score.gold else "******" for number in row)
+        yield f"    {name}: ({score.correct}, {score.predicted}, {score.gold}) ({shown})"
+        rows.append(row)
     means = ", ".join(f"{mean:f}" for mean in np.mean(rows, axis=0))
     yield f"Macro-average precision, recall, F1: ({means})"
     for name, right, total in (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from crfit.compat.pycrfsuite._dumpparser import ParsedDump
 from crfit.compat.pycrfsuite.items import XSeq, as_items
@@ -20,6 +21,9 @@ _FIELDS = (
     *("magic", "size", "type", "version", "num_features", "num_labels", "num_attrs"),
     *("off_features", "off_labels", "off_attrs", "off_labelrefs", "off_attrrefs"),
 )
+
+#: Types of values that cannot change.
+_FIXED = frozenset({str, bytes, float, int, bool})
 
 
 class Tagger:
@@ -91,7 +95,7 @@ class Tagger:
         """Return the most probable labels of a sequence; by default of the one given to `set`."""
         model = self.model
         if xseq is not None:
-            items = as_items(xseq)
+            items = [item.copy() if type(item) is list else _copied(item) for item in as_items(xseq)]
             self._best = model.tag(items) if items else []
             self._items, self._marginals = items, None
         return list(self._best)
@@ -173,6 +177,15 @@ class Tagger:
     def _check_label(self, label: str) -> None:
         if label not in self._labels:
             raise RuntimeError(f"the model has no label {label!r}: labels() lists them")
+
+
+def _copied(value: Any) -> Any:
+    """Copy of an item or of a value in it, so that later changes by the caller have no effect."""
+    if type(value) is dict and _FIXED.issuperset(map(type, value.values())):
+        return value.copy()
+    if isinstance(value, Mapping):
+        return {name: part if type(part) in _FIXED else _copied(part) for name, part in value.items()}
+    return list(value) if isinstance(value, list | set | Iterator) else value
 
 
 def _header(data: bytes) -> dict[str, str]:

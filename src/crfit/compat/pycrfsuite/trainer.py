@@ -4,8 +4,8 @@ CRFsuite's ``lbfgs`` names a function to minimise,
 
     F(w) = -log-likelihood + c2 |w|^2 + c1 |w|_1,
 
-which crfit's default trainer minimises much faster. ``algorithm_exact=True`` runs L-BFGS (OWL-QN with c1 > 0)
-instead. The other algorithms always run as named, see `crfit.formats.crfsuite`.
+which crfit's default trainer minimises. ``algorithm_exact=True`` runs L-BFGS (OWL-QN with c1 > 0) instead.
+The other algorithms always run as named, see `crfit.formats.crfsuite`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from crfit.data import Dataset
 from crfit.data.alphabet import Alphabet
 from crfit.errors import CrfitError, DataError, ModelFileError, OptionError
 from crfit.files import check_writable
-from crfit.fit import FitOptions, fit_dataset
+from crfit.fit import FitOptions, fit_dataset, make_problem
 from crfit.formats import crfsuite_model
 from crfit.formats.crfsuite import ALGORITHMS, FEATURES, NO_LIMIT, Parameter, translate
 from crfit.layout import Layout, make_layout
-from crfit.trainers import Auto, get
+from crfit.trainers import Auto, NewtonCG, get
 from crfit.training.stopping import Stop
 
 ALIASES = {"averaged-perceptron": "ap", "passive-aggressive": "pa"}
@@ -46,7 +46,7 @@ ARGUMENT_NAMES = {
     "calibration_max_trials": "calibration.max_trials",
 }
 
-#: Iterations of L-BFGS that count as one step of the default trainer, for `period`.
+#: Iterations of L-BFGS that count as one step of Newton-CG, for `period`.
 ITERATIONS_PER_STEP = 10
 #: Fewest passes of the default trainer, whose first ones only prepare, for `max_iterations`.
 FEWEST_PASSES = 5
@@ -94,7 +94,7 @@ class BaseTrainer:
     verbose : bool, default=True
         Whether `message` prints.
     algorithm_exact : bool, default=False
-        Whether lbfgs runs L-BFGS step by step. By default crfit's fastest trainer minimises the same
+        Whether lbfgs runs L-BFGS step by step. By default crfit's default trainer minimises the same
         function.
     """
 
@@ -186,6 +186,8 @@ class BaseTrainer:
             There is no sequence to train on.
         CRFSuiteError
             The model cannot be written.
+        KeyboardInterrupt
+            The user pressed Ctrl-C; no model is written.
         """
         path = os.fsdecode(model)
         try:
@@ -241,27 +243,36 @@ class BaseTrainer:
             else make_layout(data, weights=kinds["weights"], transitions=kinds["transitions"])
         )
         fast = self._algorithm == "lbfgs" and not self.algorithm_exact
+        stop = self._limits(values) if fast else found.stop
         options = FitOptions(
             trainer=Auto() if fast else get(found.trainer, **found.options),
-            stop=self._limits(values) if fast else found.stop,
+            stop=stop,
             l1=kinds["l1"],
             l2=kinds["l2"],
         )
+        if fast and stop.window is not None:
+            chosen, _ = Auto().choose(make_problem(data, options, layout))
+            if isinstance(chosen, NewtonCG):
+                steps = max(1, round(stop.window / ITERATIONS_PER_STEP))
+                options = replace(options, stop=replace(stop, window=steps))
         return options, layout
 
     def _limits(self, values: Mapping[str, Any]) -> Stop:
-        """Stopping rules of lbfgs for the default trainer, whose steps are fewer and longer.
+        """Stopping rules of lbfgs for the default trainer.
 
         An iteration of L-BFGS is about one pass over the data. Unless a tolerance was set, the default
-        trainer stops by its own rule.
+        trainer stops by its own rule. It also has its own `window`, unless the user set `period`.
         """
         rules: dict[str, Any] = {}
         known = self._known()
+        changed = {name for name in ("epsilon", "delta", "period") if values[name] != known[name].default}
         if values["max_iterations"] < NO_LIMIT:
             rules["max_passes"] = max(values["max_iterations"], FEWEST_PASSES)
-        if any(values[name] != known[name].default for name in ("epsilon", "delta", "period")):
-            window = max(1, round(values["period"] / ITERATIONS_PER_STEP))
-            rules |= {"grad_rel": values["epsilon"], "rel_change": values["delta"], "window": window}
+        if changed:
+            rules["grad_rel"] = values["epsilon"]
+            if values["period"]:
+                rules["rel_change"] = values["delta"]
+                rules["window"] = values["period"] if "period" in changed else None
         return Stop(**rules)
 
 
@@ -366,11 +377,18 @@ class _Sequences:
             raise DataError(f"{len(items)} items and {len(labels)} labels: give one label per item")
         if not items:
             return
+        n_attributes, n_labels = len(self.attributes), len(self.labels)
         try:
             seq_ptr, ptr, ids, values, _ = _native.read_sequences([items], self.attributes.native, True, 1)
             label_ids = _native.read_labels([labels], seq_ptr, self.labels.native, False)
-        except DataError as error:  # it calls every sequence number 0
-            message = str(error).partition(": ")[2]
+        except BaseException as error:
+            self.attributes, self.labels = (
+                _first(self.attributes, n_attributes),
+                _first(self.labels, n_labels),
+            )
+            if not isinstance(error, DataError):
+                raise
+            message = str(error).partition(": ")[2]  # it calls every sequence number 0
             raise DataError(message, sequence=len(self.lengths), position=error.position) from None
         self.parts.append((np.diff(ptr), ids, values, label_ids))
         self.lengths.append(len(items))
@@ -396,6 +414,11 @@ class _Sequences:
         if not held_out.any():
             return data, None
         return data.subset(np.flatnonzero(~held_out)), data.subset(np.flatnonzero(held_out))
+
+
+def _first(alphabet: Alphabet, n: int) -> Alphabet:
+    """The first `n` strings of an alphabet."""
+    return alphabet.subset(np.arange(len(alphabet)) < n)
 
 
 def _frequent(data: Dataset, min_freq: float) -> Layout:

@@ -69,7 +69,7 @@ class CRF(Estimator):
     trainer_cls : class, optional
         Subclass of `crfit.compat.pycrfsuite.Trainer` to train with.
     algorithm_exact : bool, default=False
-        Whether lbfgs runs L-BFGS step by step. By default crfit's fastest trainer minimises the same
+        Whether lbfgs runs L-BFGS step by step. By default crfit's default trainer minimises the same
         function.
 
     Attributes
@@ -188,9 +188,10 @@ class CRF(Estimator):
         _append(trainer, X, y, 0)
         if X_dev is not None or y_dev is not None:
             _append(trainer, X_dev, y_dev, _HELD_OUT)
-        self.modelfile, self._tagger, self._info_cached = self._new_file(), None, None
-        self.modelfile.ensure_name()
-        trainer.train(str(self.modelfile.name), holdout=-1 if X_dev is None else _HELD_OUT)
+        modelfile = self._new_file()
+        modelfile.ensure_name()
+        trainer.train(str(modelfile.name), holdout=-1 if X_dev is None else _HELD_OUT)
+        self.modelfile, self._tagger, self._info_cached = modelfile, None, None
         self.training_log_ = getattr(trainer, "logparser", None)
         return self
 

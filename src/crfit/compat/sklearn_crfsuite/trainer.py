@@ -33,6 +33,11 @@ class LinePerIterationTrainer(Trainer):
             width = max(5, *map(len, scores))
             self._print(f"{'Label':<{width}}  Precision  Recall     F1  Support\n")
             for name, score in scores.items():
-                numbers = f"{score.precision:9.3f}  {score.recall:6.3f}  {score.f1:5.3f}  {score.ref:7d}"
-                self._print(f"{name:<{width}}  {numbers}\n")
+                fractions = (_shown(score.precision, 9), _shown(score.recall, 6), _shown(score.f1, 5))
+                self._print(f"{name:<{width}}  {'  '.join(fractions)}  {score.ref:7d}\n")
         self._print(log)
+
+
+def _shown(fraction: float | None, width: int) -> str:
+    """Three decimals; blank for a label that does not occur in the held-out data."""
+    return " " * width if fraction is None else f"{fraction:{width}.3f}"
