@@ -117,7 +117,7 @@ RULES = (
 )
 @dataclass(frozen=True)
 class Auto:
-    """Picks a trainer for you: newton_cg, or lbfgs without a penalty."""
+    """Picks a trainer for you: newton_cg, or lbfgs without a penalty and for few attributes."""
 
     def choose(self, objective: Objective) -> tuple[Trainer, str]:
         """Return the trainer for this objective, and why; results show its name, not "auto"."""

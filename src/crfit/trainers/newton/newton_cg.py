@@ -93,7 +93,7 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
 )
 @dataclass(frozen=True)
 class NewtonCG:
-    """Newton-CG with exact Hessian-vector products, after a warm-up on the dual; orthant-wise if l1 > 0."""
+    """Newton-CG with exact Hessian-vector products, after a warm-up; orthant-wise if l1 > 0."""
 
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
@@ -151,8 +151,7 @@ class NewtonCG:
     shards: int = option(
         1,
         help="parts of the data that the warm-up by eg works on at the same time, one thread each; the "
-        "result depends on their number, not on that of threads; auto sets it to the number of threads, "
-        "rounded down to 1, 2, 4, 8 or 16, and less for few sequences",
+        "result depends on their number, not on that of threads; auto sets it to 2 with two or three threads",
         at_least=1,
     )
     seed: int = option(0, help="random seed of the warm-up", at_least=0)
