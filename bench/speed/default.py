@@ -226,7 +226,7 @@ def pictures(results: Results) -> dict[str, Drawable]:
 
 
 #: How much slower than the fastest other trainer the default may be, with slack for other machines.
-BEHIND = 1.5
+BEHIND = 2.0
 #: The distance at the end may be this many times the tolerance.
 OVER = 5.0
 

@@ -107,16 +107,16 @@ def test_weights_soon_have_grown_if_the_loss_is_small(noise, grown):
     positions = [[[(int(word), 1.0)] for word in sentence] for sentence in words]
     objective = make_objective(make_dataset(positions, labels.tolist(), n_labels=3, n_attributes=20), l2=1.0)
     w = np.zeros(objective.n_weights)
-    assert starts.probe(objective, w, 0).grown == grown
+    assert (starts.probe(objective, w, 0).growth >= starts.GROWN) == grown
     assert not w.any()
 
 
 def test_sgd_starts_where_weights_soon_have_grown(monkeypatch):
-    monkeypatch.setattr(newton_cg, "probe", lambda *_: starts.Probe(0.1, grown=True))
+    monkeypatch.setattr(newton_cg, "probe", lambda *_: starts.Probe(0.1, starts.SOME_GROWTH))
     assert "dual" in train(problem(), NewtonCG(), stop=Stop(max_iter=1)).history[-1].extra, "too few to ask"
     monkeypatch.setattr(newton_cg, "FEW_SEQUENCES", 0)
-    for grown, kind in ((True, "online_objective"), (False, "dual")):
-        monkeypatch.setattr(newton_cg, "probe", lambda *_, grown=grown: starts.Probe(0.1, grown))
+    for growth, kind in ((starts.SOME_GROWTH, "online_objective"), (0.09, "dual")):
+        monkeypatch.setattr(newton_cg, "probe", lambda *_, growth=growth: starts.Probe(0.1, growth))
         assert kind in train(problem(), NewtonCG(), stop=Stop(max_iter=1)).history[-1].extra
     monkeypatch.setattr(type(problem()), "dual_is_slow", True)
     assert "online_objective" in train(problem(), NewtonCG(), stop=Stop(max_iter=1)).history[-1].extra

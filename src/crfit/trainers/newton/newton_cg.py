@@ -52,7 +52,7 @@ from crfit.errors import CapabilityError
 from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, Workspace
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
 from crfit.trainers.newton.orthant import OrthantSearch
-from crfit.trainers.newton.starts import Probe, dual_start, probe, stochastic_start
+from crfit.trainers.newton.starts import SOME_GROWTH, Probe, dual_start, probe, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
 from crfit.trainers.options import check_options, option
 from crfit.trainers.registry import State, Step, register
@@ -214,7 +214,7 @@ class NewtonCG:
         if dual and objective.n_sequences < FEW_SEQUENCES and not objective.dual_is_slow:
             return "eg", None
         found = probe(objective, w, self.seed)
-        if dual and not objective.dual_is_slow and not (found is not None and found.grown):
+        if dual and not objective.dual_is_slow and (found is None or found.growth < SOME_GROWTH):
             return "eg", None
         return "sgd", found
 

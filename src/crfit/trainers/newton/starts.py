@@ -33,6 +33,7 @@ rate faster in the first case. The dual also loses where it has many label pairs
 because every sequence has a table of its own; several sequences together share one in all other methods.
 """
 
+import math
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -128,15 +129,17 @@ BATCH, LARGE = 8, 20_000
 RATES = (0.5, 0.25, 0.1, 0.05, 0.01)
 SGD_ENOUGH = 0.97
 SGD_EPOCHS = 12
-#: `probe`: sequences, epochs, and the penalty relative to the loss.
-PROBED, PROBES, GROWN = 2000, 2, 0.3
+#: `probe`: sequences and epochs.
+PROBED, PROBES = 2000, 2
+#: Penalty relative to the loss: SGD beats the dual from the first on, and may slow down from the second on.
+SOME_GROWTH, GROWN = 0.1, 0.3
 
 
 class Probe(NamedTuple):
     """What short epochs of SGD have shown."""
 
     eta0: float  # the best initial rate
-    grown: bool  # whether the penalty is a good part of the loss
+    growth: float  # the penalty relative to the loss
 
 
 def probe(objective: Objective, w: Vector, seed: int) -> Probe | None:
@@ -152,7 +155,7 @@ def probe(objective: Objective, w: Vector, seed: int) -> Probe | None:
     for _ in range(PROBES):
         loss = run.visit(ids, trainer.rate(eta0), 0, trainer.batch)
     penalty = 0.5 * objective.l2 * run.weights(objective.xp.empty_like(w))
-    return Probe(eta0, penalty >= GROWN * loss)
+    return Probe(eta0, penalty / loss if loss > 0.0 else math.inf)
 
 
 def _sgd(
@@ -173,14 +176,14 @@ def stochastic_start(
 ) -> Generator[Step, None, bool]:
     """Yield a provisional step per epoch, the last one averaged; return whether the warm-up helped."""
     if state is not None:
-        found = Probe(float(state["eta0"]), bool(state["grown"]))
+        found = Probe(float(state["eta0"]), float(state["growth"]))
     elif found is None:
         found = probe(objective, w, seed)
     met: list[float] = [] if state is None else [float(value) for value in state["met"]]
     averaged = found is None or (state is not None and "total" in state)
     while found is not None and not averaged:
         averaged = _ended(met)
-        decay = DECAY if found.grown else SLOW_DECAY
+        decay = DECAY if found.growth >= GROWN else SLOW_DECAY
         trainer = _sgd(objective, seed, decay, found.eta0, averaging=len(met) if averaged else None)
         for step in trainer.steps(objective, w, state):
             if step.stop is StopReason.DIVERGED:
@@ -188,7 +191,7 @@ def stochastic_start(
                 break
             if not step.initial:
                 met.append(step.extra["online_objective"])
-            state = {**step.state, "met": list(met), "grown": found.grown}
+            state = {**step.state, "met": list(met), "growth": found.growth}
             yield replace(step, state=state, provisional=True)
             if averaged or _ended(met):
                 break
