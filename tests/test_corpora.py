@@ -89,7 +89,7 @@ def test_newton_reaches_the_optimum_with_all_weights(chunking):
     train, test = chunking
     assert train.n_attributes == 338_551
     objective = crfit.make_objective(train, l2=1.0, weights="all")
-    result = crfit.train(objective, "newton_cg", stop=crfit.Stop(grad_inf=0.2, max_iter=60))
+    result = crfit.train(objective, "newton_cg", stop=crfit.Stop(grad_inf=0.05, max_iter=60))
     assert result.reason is crfit.StopReason.CONVERGED
     assert ALL <= result.objective <= 7705.31
     check_scores(objective, result, test, 96.05, 93.79)

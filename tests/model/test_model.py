@@ -30,7 +30,7 @@ TEMPLATE = Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,1]\nB\nB1:%x[0,1]\n", name="wo
 @pytest.fixture(scope="module")
 def trained() -> Model:
     objective = make_objective(Dataset.from_sequences(X, Y), l2=0.1)
-    return Model.from_training(objective, train(objective, stop=Stop(max_iter=15)))
+    return Model.from_training(objective, train(objective, stop=Stop(max_iter=15, grad_inf=0.0)))
 
 
 @pytest.fixture(scope="module")

@@ -242,8 +242,8 @@ def test_a_state_of_other_free_weights_is_refused():
 def test_resume(trainer, l1):
     data = classifier(3)
     objective = make_objective(data, classifier_layout(data, n_free=1), l2=0.5, l1=l1)
-    stop = Stop(max_iter=6)
+    stop = Stop(max_iter=6, grad_inf=0.0)
     whole = train(objective, trainer, stop=stop)
-    half = train(objective, trainer, stop=Stop(max_iter=3), keep_state=True)
+    half = train(objective, trainer, stop=Stop(max_iter=3, grad_inf=0.0), keep_state=True)
     again = train(objective, trainer, stop=stop, state=half.state)
     np.testing.assert_array_equal(again.weights, whole.weights)

@@ -27,7 +27,7 @@ which removes most of the noise of the steps.
 
 Which one is better depends on the data. If the weights are soon as large as they will be, as for parts of
 speech, the noise of SGD is all that is left, and the average of one epoch has little of it. If they have to
-grow for a long time, as for names, of which most positions are none, the dual gets there much sooner.
+grow for a long time, as for names, which most positions are not part of, the dual converges much sooner.
 `probe` finds out by two short epochs: whether the penalty is then a good part of the loss. SGD lowers its
 rate faster in the first case. The dual also loses where it has many label pairs for each position,
 because every sequence has a table of its own; several sequences together share one in all other methods.
