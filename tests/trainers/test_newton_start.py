@@ -4,7 +4,7 @@ import math
 import signal
 import warnings
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from crfit.layout import classifier_layout
 from crfit.trainers import SGD, NewtonCG
 from crfit.trainers.newton import newton_cg, starts
 from crfit.training.callbacks import Callback, Checkpoint, load_checkpoint
+from crfit.training.interrupts import hurry_when
 from crfit.training.loop import train
 from crfit.training.stopping import DEFAULT_REL_CHANGE, DEFAULT_TOL, DEFAULT_WINDOW, Stop, StopReason
 from oracle import make_dataset, random_dataset
@@ -339,6 +340,16 @@ def test_a_run_without_rules_ends_after_a_few_steps():
     closer = train(make_objective(dataset, l2=1.0), stop=Stop(tol=1e-8))
     assert closer.history[-1].extra["left"] <= 1e-8 < closer.history[-2].extra["left"]
     assert closer.objective == pytest.approx(best, rel=1e-8)
+
+
+def test_steps_cut_short_estimate_nothing():
+    objective = problem()
+    for hurries in (False, True):
+        with hurry_when(lambda hurries=hurries: hurries):
+            steps = NewtonCG().steps(objective, np.zeros(objective.n_weights))
+            left = [step.extra["left"] for step in islice(steps, 30) if "left" in step.extra]
+        assert len(left) > 2
+        assert any(map(math.isfinite, left)) != hurries
 
 
 @every_device

@@ -57,6 +57,7 @@ from crfit.trainers.newton.trust_region import TrustRegion
 from crfit.trainers.options import check_options, option
 from crfit.trainers.registry import State, Step, register
 from crfit.trainers.wolfe_search import NO_PROGRESS, rounding_level
+from crfit.training.interrupts import must_hurry
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
@@ -265,7 +266,8 @@ class NewtonCG:
                 extra["mix"] = metric.mix
             if move.stop is None:
                 previous, gain = gain, (before - point.value) / max(abs(point.value), 1e-300)
-                extra["left"] = _left(previous, gain, xi if region.solved else max(xi, UNSOLVED))
+                rest = xi if region.solved else max(xi, UNSOLVED)
+                extra["left"] = math.inf if must_hurry() else _left(previous, gain, rest)  # the step was cut
                 moved = before - point.value > rounding_level(before) or point.grad_norm < SHORTER * best_norm
                 stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, point.grad_norm)
             stop, message = _ending(move, point, stalled)
