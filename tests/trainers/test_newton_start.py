@@ -135,6 +135,12 @@ def test_the_dual_is_slow_with_many_pairs_for_each_position():
     assert not make_objective(listed, transitions="observed").dual_is_slow
 
 
+def test_a_probe_that_diverges_shows_nothing(monkeypatch):
+    monkeypatch.setattr(starts, "calibrate_by_grid", lambda *_: 1e3)
+    monkeypatch.setattr(type(problem().online(np.zeros(problem().n_weights))), "visit", lambda *_: math.nan)
+    assert starts.probe(problem(), np.zeros(problem().n_weights), 0) is None
+
+
 @every_start
 def test_the_number_of_epochs_is_limited(kind, monkeypatch):
     name, never = {"eg": ("DUAL", -math.inf), "sgd": ("SGD", math.inf)}[kind]
@@ -159,6 +165,7 @@ def test_which_start_an_objective_has(monkeypatch):
     assert kind(CurvedLogistic()) == "none", "not made of sequences"
     monkeypatch.setattr(newton_cg, "DUAL_MEMORY", problem().dual_bytes - 1)
     assert kind(problem()) == "sgd", "the dual must fit into memory"
+    assert kind(problem(l1=0.1)) == "sgd", "also with l1"
 
 
 @every_start

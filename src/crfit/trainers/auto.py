@@ -25,7 +25,7 @@ TABLE_SHARE = 0.5
 #: Shards of the warm-up on the dual: it gains little from more, each of at least this many sequences. From
 #: `MANY_THREADS` on the warm-up by SGD, on mini-batches, is faster.
 SHARDS, SHARD_SEQUENCES, MANY_THREADS = 2, 500, 4
-#: L-BFGS is faster from this many positions per attribute on: the Hessian's diagonal is nearly constant.
+#: L-BFGS is faster from this many positions per attribute on.
 MANY_POSITIONS = 50.0
 
 

@@ -210,8 +210,10 @@ class NewtonCG:
             return "none", None
         chains = objective.dual_bytes if "dual" in able else None
         dual = chains is not None and chains <= DUAL_MEMORY and objective.l1 + objective.l2 > 0.0
-        if "online" not in able or objective.l1 > 0.0:
+        if "online" not in able:
             return "eg" if dual else "none", None
+        if objective.l1 > 0.0:
+            return "eg" if dual else "sgd", None
         if dual and objective.n_sequences < FEW_SEQUENCES and not objective.dual_is_slow:
             return "eg", None
         found = probe(objective, w, self.seed)

@@ -143,7 +143,7 @@ class Probe(NamedTuple):
 
 
 def probe(objective: Objective, w: Vector, seed: int) -> Probe | None:
-    """Run two short epochs of SGD from `w`; None if no learning rate gives finite losses."""
+    """Run two short epochs of SGD from `w`; None if losses are not finite."""
     trainer = _sgd(objective, seed, DECAY)
     run = objective.online(w, None, trainer.batch)
     try:
@@ -155,6 +155,8 @@ def probe(objective: Objective, w: Vector, seed: int) -> Probe | None:
     for _ in range(PROBES):
         loss = run.visit(ids, trainer.rate(eta0), 0, trainer.batch)
     penalty = 0.5 * objective.l2 * run.weights(objective.xp.empty_like(w))
+    if not math.isfinite(loss):
+        return None
     return Probe(eta0, penalty / loss if loss > 0.0 else math.inf)
 
 
