@@ -42,8 +42,7 @@ LARGE = {
 QUICK = {"recipes-few": ("recipe lines", 10.0)}
 #: Trainers by title, on all problems and on the large ones.
 TRAINERS = {
-    "newton_cg, start on the dual": "newton_cg:start=eg:shards=2",
-    "newton_cg, start by SGD": "newton_cg:start=sgd",
+    "newton_cg, start on the dual": "newton_cg:start=eg",
     "EG": "eg:shards=2",
     "L-BFGS": "lbfgs",
     "L-BFGS, diagonal": "lbfgs:scaling=diagonal",
@@ -109,7 +108,7 @@ def _trained(loaded: problems.Loaded, text: str, large: bool, number: int) -> It
             left = p.extra.get("left")
             row = {"round": number, "seconds": p.seconds, "passes": p.passes, "objective": p.objective}
             yield {**row, "left": left if left is not None and math.isfinite(left) else None}
-    options = {name: run.options[name] for name in ("start", "shards") if name in run.options}
+    options = {name: run.options[name] for name in ("start",) if name in run.options}
     ended = {"reason": run.reason.value, "chosen": f"{run.trainer} {options}"}
     yield {"round": number, "end": run.seconds, "passes": run.passes, "objective": run.objective, **ended}
 

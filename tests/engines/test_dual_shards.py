@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crfit.engines.dual import ONE_SHARD, EtaRule, Shards
-from crfit.trainers import EG, NewtonCG
+from crfit.trainers import EG
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 from oracle import larger, objective_of
@@ -108,10 +108,3 @@ def test_a_resumed_run_on_shards_is_the_uninterrupted_one():
     first = train(of(problem), EG(shards=4, seed=3), stop=Stop(max_iter=5), keep_state=True)
     second = train(of(problem), state=first.state, stop=Stop(max_iter=8))
     assert second.weights.tobytes() == whole.weights.tobytes()
-
-
-def test_newton_starts_on_shards_and_ends_at_the_same_optimum():
-    problem = PROBLEMS[1][0]
-    found = [train(of(problem), NewtonCG(shards=n), stop=Stop(grad_inf=1e-8)) for n in (1, 3)]
-    assert found[0].weights.tobytes() != found[1].weights.tobytes()
-    np.testing.assert_allclose(found[1].weights, found[0].weights, atol=1e-6)

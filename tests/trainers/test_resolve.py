@@ -209,11 +209,6 @@ def letters(n):
     return make_objective(random_dataset(3, [10] * n, n_labels=3, n_attributes=3))
 
 
-def words(n, n_threads, **options):
-    data = random_dataset(3, [2] * n, n_labels=3, n_attributes=n)
-    return make_objective(data, n_threads=n_threads, **options)
-
-
 def items(n_threads):
     """Easy for Newton's method from zero weights."""
     data = random_dataset(3, [1] * 20, n_labels=2, n_attributes=40)
@@ -245,12 +240,6 @@ def limited(monkeypatch, n_bytes):
         (lambda: problem(order=2), ELSE, NewtonCG()),
         (lambda: letters(15), PIXELS, LBFGS(scaling="diagonal")),
         (lambda: letters(14), ELSE, NewtonCG()),
-        (lambda: words(999, 2), ELSE, NewtonCG()),
-        (lambda: words(1000, 1), ELSE, NewtonCG()),
-        (lambda: words(1000, 2), ELSE, NewtonCG(shards=2)),
-        (lambda: words(1000, 3), ELSE, NewtonCG(shards=2)),
-        (lambda: words(9, 4), ELSE, NewtonCG(start="sgd")),
-        (lambda: words(9, 4, l1=0.1), L1, NewtonCG()),
         (lambda: items(4), ELSE, NewtonCG()),
     ],
 )

@@ -101,8 +101,6 @@ def _strength(name: str, value: Any) -> float:
 
 #: Number of entries sampled to detect changes of the pinned array.
 PIN_SAMPLE = 4096
-#: Label pairs of the dual for each position from which on its epochs are slow: about 5.5 gradients and more.
-MANY_PAIRS = 500
 
 
 class EngineObjective(Objective, ABC):
@@ -174,6 +172,7 @@ class EngineObjective(Objective, ABC):
             self.items_per_attribute = dataset.n_sequences / max(1, layout.n_attributes)
         else:
             self.positions_per_attribute = dataset.n_tokens / max(1, layout.n_attributes)
+        self.n_transitions = layout.n_transition_weights
         self.penalty = Penalty(layout.n_weights, layout.free)
         self.counts, self.phases = Counts(), Phases()
         self._observed: Vector | None = None
@@ -342,12 +341,6 @@ class EngineObjective(Objective, ABC):
         data, n_labels = self.dataset, self.layout.n_labels
         n_pair_tables = data.n_sequences if self.layout.n_edge_attributes == 0 else data.n_tokens
         return 16 * (data.n_tokens * n_labels + n_pair_tables * n_labels**2)
-
-    @property
-    def dual_is_slow(self) -> bool:
-        """Whether the dual has many label pairs for each position, one table for each sequence."""
-        n_bytes, data = self.dual_bytes, self.dataset
-        return n_bytes is not None and n_bytes / 16 > (self.layout.n_labels + MANY_PAIRS) * data.n_tokens
 
     def dual(self, *, start: float | None, eta: float, l2: float | None = None) -> Dual:
         """Create the dual of the objective, or of the one with another l2."""

@@ -144,6 +144,8 @@ class Objective(Protocol):
     items_per_attribute: float = 0.0
     #: Number of positions per attribute if there are longer sequences.
     positions_per_attribute: float = 0.0
+    #: Number of weights of label pairs or n-grams.
+    n_transitions: int = 0
     #: Number of threads for operations on weight vectors.
     n_threads: int = 1
     #: Seconds spent so far, by phase; optional.
@@ -270,11 +272,6 @@ class Objective(Protocol):
     def dual_bytes(self) -> int | None:
         """Memory of the dual's chains; None if there is no dual."""
         return None
-
-    @property
-    def dual_is_slow(self) -> bool:
-        """Whether an epoch on the dual takes much longer than a few gradients."""
-        return False
 
     def dual(self, *, start: float | None, eta: float, l2: float | None = None) -> Dual:
         """Create the dual of the objective (`crfit.engines.dual`).

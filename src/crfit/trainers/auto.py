@@ -6,11 +6,11 @@ measurements behind them are in docs/which-trainer.md.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from crfit.engines.objective import Objective
 from crfit.threads import memory_limit
-from crfit.trainers.newton.newton_cg import NewtonCG, is_easy
+from crfit.trainers.newton.newton_cg import NewtonCG
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
 from crfit.trainers.registry import State, Step, Trainer, register
 from crfit.vectors import Vector
@@ -22,9 +22,6 @@ NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
 TABLE_SHARE = 0.5
 
 
-#: Shards of the warm-up on the dual: it gains little from more, each of at least this many sequences. From
-#: `MANY_THREADS` on the warm-up by SGD, on mini-batches, is faster.
-SHARDS, SHARD_SEQUENCES, MANY_THREADS = 2, 500, 4
 #: L-BFGS is faster from this many positions per attribute on.
 MANY_POSITIONS = 50.0
 
@@ -50,16 +47,6 @@ def _tables_are_too_large(objective: Objective) -> bool:
     return limit is not None and getattr(objective, "table_bytes", 0) > limit
 
 
-def newton_for(objective: Objective, **options: Any) -> NewtonCG:
-    """newton_cg with the warm-up that suits the number of threads."""
-    n_threads = getattr(objective, "n_threads", 1)
-    if objective.l1 > 0.0 or n_threads == 1:
-        return NewtonCG(**options)
-    if n_threads >= MANY_THREADS and not is_easy(objective):
-        return NewtonCG(start="sgd", **options)
-    return NewtonCG(shards=SHARDS if objective.n_sequences >= SHARDS * SHARD_SEQUENCES else 1, **options)
-
-
 RULES = (
     Rule(
         "no penalty: l1 = l2 = 0",
@@ -79,14 +66,14 @@ RULES = (
         "caching all marginals would take more than half of the memory",
         _tables_are_too_large,
         "newton_cg, with a smaller cache",
-        lambda objective: newton_for(objective, cache=f"{(table_limit() or 0) >> 20}MiB"),
+        lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB"),
         "it caches the marginals that fit into half of the memory and recomputes the rest",
     ),
     Rule(
         "l1 > 0",
         lambda objective: objective.l1 > 0.0,
         "newton_cg",
-        newton_for,
+        lambda objective: NewtonCG(),
         "with l1 > 0 it reaches the optimum in fewer passes over the data than lbfgs (OWL-QN)",
     ),
     Rule(
@@ -100,7 +87,7 @@ RULES = (
         "otherwise",
         lambda objective: True,
         "newton_cg",
-        newton_for,
+        lambda objective: NewtonCG(),
         "with l1 = 0 and l2 > 0 it reaches the optimum in few passes over the data",
     ),
 )

@@ -52,7 +52,7 @@ from crfit.errors import CapabilityError
 from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, Workspace
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
 from crfit.trainers.newton.orthant import OrthantSearch
-from crfit.trainers.newton.starts import SOME_GROWTH, Probe, dual_start, probe, stochastic_start
+from crfit.trainers.newton.starts import dual_start, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
 from crfit.trainers.options import check_options, option
 from crfit.trainers.registry import State, Step, register
@@ -69,10 +69,8 @@ SHORTER = 0.9
 UNSOLVED = 0.5
 #: Bytes that the dual variables of the warm-up may take; above it the warm-up is SGD.
 DUAL_MEMORY = 2 << 30
-#: With fewer sequences a warm-up on the dual takes less time than finding out whether SGD would do.
-FEW_SEQUENCES = 2000
 #: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
-XI_REGION, XI = 0.5, 0.25
+XI_REGION, XI = 0.5, 0.35
 #: A classifier with more than two classes needs no warm-up from this many items per attribute on.
 MANY_ITEMS = 2.0
 #: Share of the diagonal in the preconditioner without a warm-up, for two classes and for more. A larger share
@@ -87,7 +85,7 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
     formula="w <- w + s, s by conjugate gradients on H s = -g until |H s + g| <= xi |g|",
     descends=True,
     window=1,
-    keeps="ten vectors of weights, cached marginals (`cache`), and the dual variables during the warm-up",
+    keeps="ten vectors of weights, cached marginals (`cache`), and the dual variables during a warm-up by eg",
     ends="when it estimates that F is at most 0.01 % above its minimum, or with other rules at the limit of "
     "double precision",
     choose="you want the optimum; `auto` usually picks it",
@@ -99,9 +97,8 @@ class NewtonCG:
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
         help="warm-up before the first Newton step: epochs of eg or sgd, or none (Newton-CG as published); "
-        "auto: sgd if two short epochs show that it will do, or if the dual has very many label pairs or "
-        "takes more than 2 GiB, else eg; none for classifiers with two classes or many items per attribute; "
-        "with l1 > 0, eg with at least l2 = 0.3 l1",
+        "auto: sgd; none for classifiers with two classes or many items per attribute; with l1 > 0, eg with "
+        "at least l2 = 0.3 l1 unless the dual takes more than 2 GiB",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
@@ -118,7 +115,7 @@ class NewtonCG:
     xi: float | None = option(
         None,
         help="largest relative residual at which conjugate gradients stop; None: 0.5 with a trust region, "
-        "else 0.25",
+        "else 0.35",
         above=0,
         below=1,
     )
@@ -148,12 +145,6 @@ class NewtonCG:
         help="what the cache holds: forward and backward tables, the same in single precision (half the "
         "memory, products exact to about 1e-6), or pair marginals as in the paper",
         may_change=True,
-    )
-    shards: int = option(
-        1,
-        help="parts of the data that the warm-up by eg works on at the same time, one thread each; the "
-        "result depends on their number, not on that of threads; auto sets it to 2 with two or three threads",
-        at_least=1,
     )
     seed: int = option(0, help="random seed of the warm-up", at_least=0)
 
@@ -188,38 +179,30 @@ class NewtonCG:
 
     def _start(self, objective: Objective, w: Vector, state: State | None) -> Generator[Step, None, bool]:
         """Run the warm-up, if any; return whether `w` is its result."""
-        found = None
         if state is not None:
             kind = "eg" if "gains" in state else "sgd"
         elif vectors.norms(w)[0] > 0.0:
             return False
         else:
-            kind, found = self._kind_of_start(objective, w)
+            kind = self._kind_of_start(objective)
         if kind == "none":
             return False
         if kind == "eg":
-            return (yield from dual_start(objective, w, self.seed, state, self.shards))
-        return (yield from stochastic_start(objective, w, self.seed, state, found))
+            return (yield from dual_start(objective, w, self.seed, state))
+        return (yield from stochastic_start(objective, w, self.seed, state))
 
-    def _kind_of_start(self, objective: Objective, w: Vector) -> tuple[str, Probe | None]:
-        """The warm-up given, or for auto the best one here, and what was found out about SGD."""
+    def _kind_of_start(self, objective: Objective) -> str:
+        """The warm-up given, or for auto the best one here."""
         able = objective.capabilities
         if self.start != "auto":
-            return self.start, None
+            return self.start
         if is_easy(objective) or "hessian_diagonal" not in able:
-            return "none", None
+            return "none"
         chains = objective.dual_bytes if "dual" in able else None
         dual = chains is not None and chains <= DUAL_MEMORY and objective.l1 + objective.l2 > 0.0
-        if "online" not in able:
-            return "eg" if dual else "none", None
-        if objective.l1 > 0.0:
-            return "eg" if dual else "sgd", None
-        if dual and objective.n_sequences < FEW_SEQUENCES and not objective.dual_is_slow:
-            return "eg", None
-        found = probe(objective, w, self.seed)
-        if dual and not objective.dual_is_slow and (found is None or found.growth < SOME_GROWTH):
-            return "eg", None
-        return "sgd", found
+        if dual and (objective.l1 > 0.0 or "online" not in able):
+            return "eg"
+        return "sgd" if "online" in able else "none"
 
     def _outer(self, objective: Objective, w: Vector, state: State | None, started: bool) -> Iterator[Step]:
         point, work = Point(objective, w), Workspace(w, objective.xp)

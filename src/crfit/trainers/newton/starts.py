@@ -10,27 +10,29 @@ increase of the dual in epoch e and D its value, the remaining gain is about
     left = gain_e rho / (1 - rho),    rho = gain_e / gain_{e-1}
 
 The warm-up ends when left <= 0.005 D, or after 40 epochs. Only in the latter case is F evaluated; the run
-falls back to zero weights if they are better. It can run on several shards of the data at once, which takes
-more epochs. The dual variables take 16 bytes per position and label and per sequence and label pair.
+falls back to zero weights if they are better. The dual variables take 16 bytes per position and label and per
+sequence and label pair.
 
 With l1 > 0 it is the dual with at least l2 = 0.3 l1, also for l2 = 0, and at most 14 epochs. The weights that
 grow from the dual's few are a better start for Newton steps than those of OWL-QN at a lower F: weights that
 are too large have too little curvature.
 
-`stochastic_start` runs epochs of `crfit.trainers.online.sgd` on mini-batches with
+`stochastic_start` runs epochs of `crfit.trainers.online.sgd` with
 
     eta_0 decay^epoch,    eta_0 from a grid search on part of the data
 
 Each loss is computed before its step, so progress is known at no cost: with F_e the running loss plus penalty
-of epoch e, it ends when F_e > 0.97 F_{e-1}, or after 12 epochs. The weights of the last epoch are averaged,
-which removes most of the noise of the steps.
+of epoch e, it ends when 0.985 F_{e-1} < F_e <= F_{e-1}, or after 20 epochs and a comparison with zero weights
+as above. A single very long sequence can raise F_e, which is no sign of the end. The weights of the last
+epoch are averaged, which removes most of the noise of the steps. A step is on one sequence, or on a
+mini-batch if there are many label pairs: lattices then take most of the time, and those of a mini-batch run
+side by side on all threads.
 
-Which one is better depends on the data. If the weights are soon as large as they will be, as for parts of
-speech, the noise of SGD is all that is left, and the average of one epoch has little of it. If they have to
-grow for a long time, as for names, which most positions are not part of, the dual converges much sooner.
-`probe` finds out by two short epochs: whether the penalty is then a good part of the loss. SGD lowers its
-rate faster in the first case. The dual also loses where it has many label pairs for each position,
-because every sequence has a table of its own; several sequences together share one in all other methods.
+`probe` finds out by two short epochs whether the weights are soon as large as they will be, as for parts of
+speech: the penalty is then a good part of the loss. If so the rate falls faster.
+
+Without l1, SGD is the better of the two: on one thread an epoch takes a quarter to a third of the time of one
+on the dual, and Newton steps need about as many products afterwards.
 """
 
 import math
@@ -41,7 +43,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfit import vectors
-from crfit.engines.dual import Dual, EtaRule, Shards
+from crfit.engines.dual import Dual, EtaRule
 from crfit.engines.objective import Objective
 from crfit.errors import OptionError
 from crfit.trainers.dual.eg import EG
@@ -62,10 +64,10 @@ STATE_TOLERANCE = 1e-8
 
 
 def dual_start(
-    objective: Objective, w: Vector, seed: int, state: State | None = None, n_shards: int = 1
+    objective: Objective, w: Vector, seed: int, state: State | None = None
 ) -> Generator[Step, None, bool]:
     """Yield a provisional step per epoch; return whether the warm-up helped."""
-    rule, shards = EtaRule(EG.grow, EG.shrink, EG.max_trials), Shards.of(n_shards)  # the defaults
+    rule = EtaRule(EG.grow, EG.shrink, EG.max_trials)  # the defaults
     l1, l2 = objective.l1, max(objective.l2, L2_SHARE * objective.l1)
     max_epochs = DUAL_EPOCHS if l1 == 0.0 else L1_EPOCHS
     dual = objective.dual(start=EG.start, eta=EG.eta, l2=l2)
@@ -82,15 +84,13 @@ def dual_start(
             u[:] = objective.xp.asarray(state["u"])
         _check_same_objective(dual, u, objective.xp.empty_like(w))
         gains, value = [float(gain) for gain in state["gains"]], float(state["value"])
-        shards.sigma = float(state["sigma"])
     while len(gains) < max_epochs and not (gains and _left(gains) <= DUAL_ENOUGH * value):
         order = np.random.default_rng([seed, len(gains)]).permutation(objective.n_sequences)
         before = dual.value(u)
-        dual.epoch(u, order.astype(np.int64), rule, shards)
+        dual.epoch(u, order.astype(np.int64), rule)
         value = dual.value(u)
         gains.append(value - before)
-        shards.note(gains[-1])
-        kept: dict[str, Any] = {"sigma": shards.sigma}
+        kept: dict[str, Any] = {}
         if u is not w:
             vectors.soft_threshold(u, l1 / l2, w)
             kept["u"] = u
@@ -101,10 +101,14 @@ def dual_start(
             provisional=True,
         )
     ended = _left(gains) <= DUAL_ENOUGH * value
-    if ended or objective.full_value(w) < objective.full_value(objective.xp.zeros_like(w)):
+    if ended or _beats_zero(objective, w):
         return True
     w[:] = 0.0
     return False
+
+
+def _beats_zero(objective: Objective, w: Vector) -> bool:
+    return objective.full_value(w) < objective.full_value(objective.xp.zeros_like(w))
 
 
 def _check_same_objective(dual: Dual, u: Vector, scratch: Vector) -> None:
@@ -124,15 +128,16 @@ def _left(gains: list[float]) -> float:
 
 #: Rate factor per epoch if the weights have to grow, and if they have grown.
 SLOW_DECAY, DECAY = 0.95, 0.85
-#: Sequences in a mini-batch; twice as many for so much data.
-BATCH, LARGE = 8, 20_000
+#: With more transition weights than this a step is on a mini-batch of `BATCH` sequences, twice as many if the
+#: data has `LARGE`.
+FEW_TRANSITIONS, BATCH, LARGE = 1000, 8, 20_000
 RATES = (0.5, 0.25, 0.1, 0.05, 0.01)
-SGD_ENOUGH = 0.97
-SGD_EPOCHS = 12
+SGD_ENOUGH = 0.985
+SGD_EPOCHS = 20
 #: `probe`: sequences and epochs.
 PROBED, PROBES = 2000, 2
-#: Penalty relative to the loss: SGD beats the dual from the first on, and may slow down from the second on.
-SOME_GROWTH, GROWN = 0.1, 0.3
+#: Penalty relative to the loss from which on the weights have grown.
+GROWN = 0.3
 
 
 class Probe(NamedTuple):
@@ -167,19 +172,20 @@ def _sgd(
     eta0: float | None = None,
     averaging: int | None = None,
 ) -> SGD:
-    # A mini-batch must not be a large part of the data, nor may its share of the penalty shrink weights much.
-    n = objective.n_sequences
-    batch = max(1, min(2 * BATCH if n >= LARGE else BATCH, n // 8))
+    n, batch = objective.n_sequences, 1
+    if objective.n_transitions > FEW_TRANSITIONS:
+        # It must not be a large part of the data, nor may its share of the penalty shrink weights much.
+        batch = max(1, min(2 * BATCH if n >= LARGE else BATCH, n // 8))
     return SGD("exponential", eta0, decay=decay, batch=batch, averaging=averaging, seed=seed)
 
 
 def stochastic_start(
-    objective: Objective, w: Vector, seed: int, state: State | None = None, found: Probe | None = None
+    objective: Objective, w: Vector, seed: int, state: State | None = None
 ) -> Generator[Step, None, bool]:
     """Yield a provisional step per epoch, the last one averaged; return whether the warm-up helped."""
     if state is not None:
-        found = Probe(float(state["eta0"]), float(state["growth"]))
-    elif found is None:
+        found: Probe | None = Probe(float(state["eta0"]), float(state["growth"]))
+    else:
         found = probe(objective, w, seed)
     met: list[float] = [] if state is None else [float(value) for value in state["met"]]
     averaged = found is None or (state is not None and "total" in state)
@@ -197,7 +203,7 @@ def stochastic_start(
             yield replace(step, state=state, provisional=True)
             if averaged or _ended(met):
                 break
-    if met and met[-1] < met[0]:
+    if met and met[-1] < met[0] and (len(met) < SGD_EPOCHS or _beats_zero(objective, w)):
         return True
     w[:] = 0.0
     return False
@@ -205,4 +211,4 @@ def stochastic_start(
 
 def _ended(met: list[float]) -> bool:
     """Whether only the averaged epoch is left."""
-    return len(met) >= SGD_EPOCHS - 1 or (len(met) > 1 and met[-1] > SGD_ENOUGH * met[-2])
+    return len(met) >= SGD_EPOCHS - 1 or (len(met) > 1 and SGD_ENOUGH * met[-2] < met[-1] <= met[-2])
