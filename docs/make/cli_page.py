@@ -50,14 +50,14 @@ precision, recall and F1 per class.
     "crfsuite tag": """\
 One label per line and an empty line after each sequence. `-r` puts the label of the input and a TAB before
 it. `-i` turns a label into `label:probability`; `-l` adds a field `label:probability` for each label of the
-model. `-p` prints a line `@probability`, a TAB and the probability before each sequence. `-t` prints precision,
-recall and F1 of each label, and the fractions of correct items and sequences.
+model. `-p` prints a line `@probability`, a TAB and the probability before each sequence. `-t` prints
+precision, recall and F1 of each label, and the fractions of correct items and sequences.
 """,
     "crfpp test": """\
 The columns of the input and the label, separated by TABs, and an empty line after each sequence. `-v 1` turns
 the label into `label/probability` and prints a line `# probability` before the sequence; `-v 2` adds a column
-`label/probability` for each label of the model. `-n` prints a line `# rank probability` before each labelling;
-ranks start at 0.
+`label/probability` for each label of the model. `-n` prints a line `# rank probability` before each
+labelling; ranks start at 0.
 """,
 }
 _PAGE = re.compile(r"docs/([\w-]+\.md)")

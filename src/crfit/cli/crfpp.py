@@ -279,6 +279,8 @@ def test(
         for file in files or ("-",):
             announce_terminal(file)
             source = text.load(file)[0]
+            if not source.data.strip():
+                continue  # no sequences, no labels
             data = loaded.read(source, labelled=False)
             warn_unknown_attributes(data)
             found = answers(loaded, data, style, resolve_threads(None))

@@ -22,7 +22,7 @@ from crfit.compat.pycrfsuite.report import PROGRESS, score_lines
 from crfit.compat.pycrfsuite.trainer import ALIASES, BaseTrainer
 from crfit.data import Dataset, text
 from crfit.data.tensor_file import unreadable
-from crfit.errors import DataError, ModelFileError, OptionError
+from crfit.errors import ModelFileError, OptionError
 from crfit.evaluation import evaluate_ids
 from crfit.files import check_writable
 from crfit.formats import crfsuite_model
@@ -281,7 +281,10 @@ def tag(
     """  # noqa: D301
     loaded = crfsuite_model.read(model)
     announce_terminal(file)
-    data = text.read(file, format="crfsuite", labelled=test or reference, alphabets=loaded)
+    source = text.load(file)[0]
+    if not test and not source.data.strip():
+        return  # no sequences, no labels
+    data = text.read(source, format="crfsuite", labelled=test or reference, alphabets=loaded)
     warn_unknown_attributes(data)
     if test:
         warn_unknown_labels(data, len(loaded.labels))
@@ -305,10 +308,9 @@ def tag(
 
 def _scores(data: Dataset, predicted: list[list[int]], names: list[str], seconds: float) -> Iterator[str]:
     """Lines of CRFsuite's performance report."""
-    if not predicted or data.labels is None:
-        raise DataError("has no sequences to score: give labelled data", file=data.source)
+    gold: Any = data.labels
     ids = np.fromiter(chain.from_iterable(predicted), np.int32)
-    yield from score_lines(evaluate_ids(data.labels, ids, data.seq_ptr, data.label_alphabet, "tokens"), names)
+    yield from score_lines(evaluate_ids(gold, ids, data.seq_ptr, data.label_alphabet, "tokens"), names)
     yield f"Elapsed time: {seconds:f} [sec] ({len(predicted) / seconds:.1f} [instance/sec])"
 
 
