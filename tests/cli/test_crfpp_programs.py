@@ -1,6 +1,9 @@
 """``crfit crfpp``: switches, output and files of CRF++'s programs."""
 
 import re
+import signal
+import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
 
@@ -318,3 +321,23 @@ def test_help_and_version(call):
     assert "--shrinking-size" in call("crfpp", "learn", "-h", code=0).out
     for arguments in (("learn", "-v"), ("test", "--version")):
         assert call("crfpp", *arguments, code=0).out == f"crfit {crfit.__version__}\n"
+
+
+@pytest.mark.parametrize("tool", ["crfpp", "crfsuite"])
+def test_interrupted_training_writes_no_model(tmp_path, tool):
+    template, data, model = tmp_path / "template", tmp_path / "data", tmp_path / "model"
+    template.write_text("U0:%x[0,0]\n", encoding="utf-8")
+    data.write_text("a\tX\n\na\tY\n\n" * 500, encoding="utf-8")  # no weights are free of mistakes
+    endless = {
+        "crfpp": ["-a", "MIRA", "-m", "1000000", template, data, model],
+        "crfsuite": ["-a", "pa", "-p", "max_iterations=1000000", "-m", model, data],
+    }[tool]
+    command = [sys.executable, "-m", "crfit", tool, "learn", *map(str, endless)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not process.stdout.readline().startswith((b"iter=2 ", b"***** Iteration #2 *")):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == b"crfit: error: interrupted"
+    assert not model.exists()
