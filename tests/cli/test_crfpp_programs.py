@@ -315,6 +315,13 @@ def test_model_name_is_checked_before_the_data_is_read(call, files, tmp_path):
     assert "there is no folder" in ran.err
 
 
+def test_template_is_checked_before_training(call, files, tmp_path):
+    (tmp_path / "far").write_text("U0:%x[9,0]\n", encoding="utf-8")
+    ran = call("crfpp", "learn", tmp_path / "far", files[1], tmp_path / "m", code=2)
+    assert "cells more than 8 rows away" in ran.err
+    assert ran.out == ""
+
+
 def test_help_and_version(call):
     for arguments in ((), ("-h",)):
         assert "crfit crfpp learn -c 4" in call("crfpp", *arguments, code=0).out

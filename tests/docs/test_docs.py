@@ -93,6 +93,10 @@ def commands_on_pages():
         yield from ((page_id(page), line) for line in lines)
 
 
+#: Gives its settings to the contexts of the commands: click keeps the help switches of the first context.
+PROGRAM = click.Context(cli, info_name="crfit", **cli.context_settings)
+
+
 def every_command(name="crfit", command=cli):
     """All commands with their names, those of other tools' programs too."""
     yield name, command
@@ -103,7 +107,7 @@ def every_command(name="crfit", command=cli):
 
 def commands_in_help():
     for verb, command in every_command():
-        help_page = command.get_help(click.Context(command, info_name=verb))
+        help_page = command.get_help(click.Context(command, info_name=verb, parent=PROGRAM))
         lines = [line for line in help_page.splitlines() if re.match(r" +(\S+ .*\| )?crfit [a-z]", line)]
         yield from ((f"{verb} --help", line) for line in lines if "--help" not in line)
 
@@ -122,7 +126,7 @@ def test_commands_are_accepted(place, line, tmp_path, monkeypatch):
         assert verb in command.commands, f"{place} has a command that is not there: {line}"
         command = command.commands[verb]
     if words:  # a verb alone is only spoken of
-        command.make_context(verb, words)  # reads every argument and option, and does nothing
+        command.make_context(verb, words, parent=PROGRAM)  # reads every argument and option, and does nothing
 
 
 def test_every_verb_is_shown_in_the_help_and_on_a_page():

@@ -16,7 +16,7 @@ from crfit.cli.unknown_names import warn_unknown_attributes
 from crfit.compat.pycrfsuite.trainer import FEWEST_PASSES
 from crfit.data import Dataset, text
 from crfit.data.alphabet import Alphabet
-from crfit.data.templates import load_template
+from crfit.data.templates import Template, load_template
 from crfit.engines import make_inference
 from crfit.errors import OptionError
 from crfit.files import check_writable, replacing
@@ -134,17 +134,18 @@ def learn(files: tuple[str, ...], **given: Any) -> None:
     if given["convert"]:
         crfpp.write(crfpp.read(files[0]), target)
         return
-    model = _learn(given, inputs[0], inputs[1])
+    template = load_template(inputs[0])
+    crfpp.check_template(template, target)
+    model = _learn(given, template, inputs[1])
     crfpp.write(model, target)
     if given["textmodel"]:
         crfpp.write_text(model, targets[1])
 
 
-def _learn(given: dict[str, Any], template_file: str, train_file: str) -> Model:
+def _learn(given: dict[str, Any], template: Template, train_file: str) -> Model:
     begin = time.perf_counter()
     click.echo(f"crfit {__version__}, with the interface of CRF++\n")
     n_threads = resolve_threads(given["thread"] or None)
-    template = load_template(template_file)
     announce_terminal(train_file)
     data = _sorted_labels(text.read(train_file, format="columns", template=template, n_threads=n_threads))
     data = data.prune(given["freq"])
