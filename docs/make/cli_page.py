@@ -47,6 +47,18 @@ that are correct, recall the percentage of gold spans that were found, and F1 th
 the model does not know count as errors. A classifier is scored by accuracy (equal to micro F1), macro F1, and
 precision, recall and F1 per class.
 """,
+    "crfsuite tag": """\
+One label per line and an empty line after each sequence. `-r` puts the label of the input and a TAB before
+it. `-i` turns a label into `label:probability`; `-l` adds a field `label:probability` for each label of the
+model. `-p` prints a line `@probability`, a TAB and the probability before each sequence. `-t` prints
+precision, recall and F1 of each label, and the fractions of correct items and sequences.
+""",
+    "crfpp test": """\
+The columns of the input and the label, separated by TABs, and an empty line after each sequence. `-v 1` turns
+the label into `label/probability` and prints a line `# probability` before the sequence; `-v 2` adds a column
+`label/probability` for each label of the model. `-n` prints a line `# rank probability` before each
+labelling; ranks start at 0.
+""",
 }
 _PAGE = re.compile(r"docs/([\w-]+\.md)")
 _OPTION = re.compile(r"(?<![\w`-])--[a-z][\w-]*")
@@ -57,20 +69,25 @@ def command_page() -> str:
     """Return the page as Markdown."""
     program = click.Context(cli, info_name="crfit", **cli.context_settings)
     verbs = (cli.commands[name] for name in cli.list_commands(program))
-    return "\n".join(
-        [_HEAD, _help(cli), *(_section(verb, program) for verb in verbs if isinstance(verb, Verb))]
-    )
+    return "\n".join([_HEAD, _help(cli), *(_section(verb, program) for verb in verbs)])
 
 
-def _section(command: Verb, program: click.Context) -> str:
-    context = click.Context(command, parent=program, info_name=command.name)
-    usage = context.get_usage().removeprefix("Usage: ")
-    lines = [f"## {command.name}", "", f"```text\n{usage}\n```", "", _help(command)]
+def _section(command: click.Command, parent: click.Context) -> str:
+    """A command; the programs of other tools have commands of their own."""
+    context = click.Context(command, parent=parent, info_name=command.name)
+    name = context.command_path.removeprefix("crfit ")
+    lines = [f"##{'#' * name.count(' ')} {name}", ""]
+    if isinstance(command, Verb):
+        usage = context.get_usage().removeprefix("Usage: ")
+        lines += [f"```text\n{usage}\n```", ""]
+    lines.append(_help(command))
     if command.epilog:
         elsewhere = command.epilog.replace(" Details: docs/cli.md.", "")
         lines += [_linked(_words(elsewhere)), ""]
-    lines += [_DETAILS[command.name]] if command.name in _DETAILS else []
-    for heading, records in command.sections(context).items():
+    lines += [_DETAILS[name]] if name in _DETAILS else []
+    if isinstance(command, click.Group):
+        return "\n".join([*lines, *(_section(one, context) for one in command.commands.values())])
+    for heading, records in command.sections(context).items() if isinstance(command, Verb) else ():
         lines += [f"| {_linked(heading)} | |", "|---|---|"]
         for option, text in records:
             if not option.endswith("--help"):  # the page itself

@@ -93,9 +93,21 @@ def commands_on_pages():
         yield from ((page_id(page), line) for line in lines)
 
 
+#: Gives its settings to the contexts of the commands: click keeps the help switches of the first context.
+PROGRAM = click.Context(cli, info_name="crfit", **cli.context_settings)
+
+
+def every_command(name="crfit", command=cli):
+    """All commands with their names, those of other tools' programs too."""
+    yield name, command
+    if isinstance(command, click.Group):
+        for verb, one in command.commands.items():
+            yield from every_command(f"{name} {verb}", one)
+
+
 def commands_in_help():
-    for verb, command in [("crfit", cli), *cli.commands.items()]:
-        help_page = command.get_help(click.Context(command, info_name=verb))
+    for verb, command in every_command():
+        help_page = command.get_help(click.Context(command, info_name=verb, parent=PROGRAM))
         lines = [line for line in help_page.splitlines() if re.match(r" +(\S+ .*\| )?crfit [a-z]", line)]
         yield from ((f"{verb} --help", line) for line in lines if "--help" not in line)
 
@@ -108,8 +120,13 @@ def test_commands_are_accepted(place, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     verb, *words = arguments(line)
     assert verb in cli.commands, f"{place} has a verb that is not there: {line}"
+    command = cli.commands[verb]
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        verb, *words = words
+        assert verb in command.commands, f"{place} has a command that is not there: {line}"
+        command = command.commands[verb]
     if words:  # a verb alone is only spoken of
-        cli.commands[verb].make_context(verb, words)  # reads every argument and option, and does nothing
+        command.make_context(verb, words, parent=PROGRAM)  # reads every argument and option, and does nothing
 
 
 def test_every_verb_is_shown_in_the_help_and_on_a_page():
@@ -124,7 +141,7 @@ def test_a_wrong_command_is_refused():
 
 OPTIONS = {
     name
-    for command in (cli, *cli.commands.values())
+    for _, command in every_command()
     for param in command.params
     for name in (*param.opts, *param.secondary_opts)
 } | {"--help"}

@@ -43,6 +43,8 @@ VERBS = {
     "convert": "Convert models of CRFsuite, CRF++ and Wapiti.",
     "trainers": "List the trainers, or describe one with its options.",
     "demo": "Train, score and tag on built-in data.",
+    "crfsuite": "Run learn, tag and dump with CRFsuite's switches and output.",
+    "crfpp": "Run learn and test with CRF++'s switches and output.",
 }
 
 

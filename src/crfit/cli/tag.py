@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import IO
 
 import click
 import numpy as np
@@ -68,43 +69,47 @@ def command(
     if loaded.task == "classify":
         objects = as_json or (loaded.input_format or items.detect_format([source])) == "jsonl"
         lines = _classified_lines(loaded, dataset, marginals=marginals, objects=objects, n_threads=threads)
-        _write(lines)
+        write(lines)
         return
     input_format = loaded.format_of([source])
-    rows = _rows(source, dataset) if input_format == "columns" else None
+    rows = cells_of(source, dataset) if input_format == "columns" else None
     objects = as_json or input_format == "jsonl"
-    style = _Style(input_format, loaded.labels, marginals, nbest)
-    _write(_spelled(_answers(loaded, dataset, style, threads), style, rows, objects))
+    style = Style(input_format, loaded.labels, marginals, nbest)
+    write(spelled(answers(loaded, dataset, style, threads), style, rows, objects))
 
 
-def _write(parts: Iterable[str]) -> None:
-    """Write to standard output; bytes that are not UTF-8 are written unchanged."""
-    output = sys.stdout.buffer
+def write(parts: Iterable[str], output: IO[bytes] | None = None) -> None:
+    """Write to a file, by default to standard output; bytes that are not UTF-8 are written unchanged."""
+    output = sys.stdout.buffer if output is None else output
     for part in parts:
         output.write(part.encode("utf-8", "surrogateescape"))
     output.flush()
 
 
 @dataclass(frozen=True)
-class _Style:
-    """What to print: input format, label names, whether to add marginals, number of labellings."""
+class Style:
+    """What to print: input format, label names, whether to add marginals, number of labellings.
+
+    `all_marginals` adds the marginals of all labels to text.
+    """
 
     input_format: text.Format
     names: list[str]
     marginals: bool
     nbest: int | None
+    all_marginals: bool = False
 
 
 @dataclass(frozen=True)
-class _Answer:
+class Answer:
     """Labellings of one sequence."""
 
     paths: list[tuple[list[int], float]]
     marginals: NDArray[np.float64] | None
 
 
-def _spelled(
-    answers: Iterable[_Answer], style: _Style, rows: Iterator[list[list[str]]] | None, objects: bool
+def spelled(
+    answers: Iterable[Answer], style: Style, rows: Iterator[list[list[str]]] | None, objects: bool
 ) -> Iterator[str]:
     """Format answers for printing."""
     for answer in answers:
@@ -112,13 +117,13 @@ def _spelled(
         yield _as_json(answer, style, cells) if objects else _as_text(answer, style, cells)
 
 
-def _rows(source: text.Input, dataset: Dataset) -> Iterator[list[list[str]]]:
+def cells_of(source: text.Input, dataset: Dataset) -> Iterator[list[list[str]]]:
     """Cells of each row of each sequence."""
     for lines in text.sequence_lines(source, dataset):
         yield [_SEPARATORS.split(line.strip(" \t")) for line in lines]
 
 
-def _answers(model: Model, dataset: Dataset, style: _Style, n_threads: int) -> Iterator[_Answer]:
+def answers(model: Model, dataset: Dataset, style: Style, n_threads: int) -> Iterator[Answer]:
     """Tag block by block."""
     for block in _blocks(dataset):
         ends = list(pairwise(block.seq_ptr.tolist()))
@@ -134,7 +139,7 @@ def _answers(model: Model, dataset: Dataset, style: _Style, n_threads: int) -> I
             paths = [[(flat[a:b], log_p)] for (a, b), log_p in zip(ends, log_ps.tolist(), strict=True)]
         table = model.marginals_dataset(block, n_threads=n_threads) if style.marginals else None
         for (a, b), best in zip(ends, paths, strict=True):
-            yield _Answer(best, None if table is None else table[a:b])
+            yield Answer(best, None if table is None else table[a:b])
 
 
 def _blocks(dataset: Dataset) -> Iterator[Dataset]:
@@ -147,14 +152,20 @@ def _blocks(dataset: Dataset) -> Iterator[Dataset]:
         start = end
 
 
-def _as_text(answer: _Answer, style: _Style, rows: list[list[str]] | None) -> str:
+def _as_text(answer: Answer, style: Style, rows: list[list[str]] | None) -> str:
     joint = ":" if style.input_format == "crfsuite" else "/"
     lines = []
     for rank, (ids, log_p) in enumerate(answer.paths):
         labels = [style.names[i] for i in ids]
         if answer.marginals is not None:
             chances = answer.marginals[np.arange(len(ids)), ids].tolist()
-            labels = [f"{label}{joint}{p:.6f}" for label, p in zip(labels, chances, strict=True)]
+            labels = _pairs(labels, joint, chances)
+            if style.all_marginals:
+                every = answer.marginals.tolist()
+                labels = [
+                    "\t".join([label, *_pairs(style.names, joint, p)])
+                    for label, p in zip(labels, every, strict=True)
+                ]
         if style.nbest is not None:
             lines.append(f"# {rank} {math.exp(log_p):.6f}")
         elif style.marginals and rows is not None:
@@ -167,7 +178,11 @@ def _as_text(answer: _Answer, style: _Style, rows: list[list[str]] | None) -> st
     return "\n".join(lines) + "\n"
 
 
-def _as_json(answer: _Answer, style: _Style, rows: list[list[str]] | None) -> str:
+def _pairs(names: list[str], joint: str, chances: list[float]) -> list[str]:
+    return [f"{name}{joint}{p:.6f}" for name, p in zip(names, chances, strict=True)]
+
+
+def _as_json(answer: Answer, style: Style, rows: list[list[str]] | None) -> str:
     paths = [([style.names[i] for i in ids], math.exp(log_p)) for ids, log_p in answer.paths]
     record: dict[str, object] = {} if rows is None else {"tokens": rows}
     record["labels"] = paths[0][0]

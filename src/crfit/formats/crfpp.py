@@ -54,6 +54,7 @@ from crfit.formats.parts import (
     parsed,
     strings_of,
     take_apart,
+    template_lines,
     unsupported,
     write_file,
 )
@@ -61,7 +62,7 @@ from crfit.formats.parts import (
 if TYPE_CHECKING:
     from crfit.model import Model
 
-__all__ = ["read", "write", "write_text"]
+__all__ = ["check_template", "read", "write", "write_text"]
 
 TOOL = "CRF++"
 VERSION = 100
@@ -116,6 +117,14 @@ def write(model: Model, path: str | os.PathLike[str]) -> None:
 def write_text(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model as a CRF++ text file; weights are exact. Parameters and errors as in `write`."""
     write_file(path, lambda: _text(_contents(model)))
+
+
+def check_template(template: Template, path: str | os.PathLike[str]) -> None:
+    """Raise ModelFileError, before training, if a model with this template could not be written to `path`."""
+    try:
+        _check_lines(template_lines(template))
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
 
 
 class _Contents(NamedTuple):

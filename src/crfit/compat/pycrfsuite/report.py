@@ -31,8 +31,8 @@ _ENDINGS = {
     StopReason.MAX_ITER: "terminated with the maximum number of iterations",
     StopReason.MAX_PASSES: "terminated with the maximum number of iterations",
 }
-#: Progress of counting the features: a digit for every tenth, a dot for every fiftieth part.
-_SCALE = "".join(f"{tenth}...." for tenth in range(10))
+#: Progress of reading data and of counting features: a digit for every tenth, a dot for every fiftieth part.
+PROGRESS = "".join(f"{tenth}...." for tenth in range(10)) + "10"
 
 
 class Report(Callback):
@@ -60,9 +60,8 @@ class Report(Callback):
 
     def counted(self, n_features: int, seconds: float) -> None:
         """Write the number of features."""
-        for mark in _SCALE:
+        for mark in [*PROGRESS[:-2], PROGRESS[-2:]]:
             self.message(mark)
-        self.message("10")
         self._write("", f"Number of features: {n_features}", f"Seconds required: {seconds:.3f}", "")
 
     def on_start(self, run: Run) -> None:
@@ -134,7 +133,7 @@ class Report(Callback):
         scores: Iterable[str] = ()
         if self._scorer is not None:
             labels = self._scorer.dataset.label_alphabet
-            scores = _score_lines(self._scorer(run.weights), labels)
+            scores = score_lines(self._scorer(run.weights), labels)
         self._write(*lines, *scores, "")
 
     def _write(self, *lines: str) -> None:
@@ -148,7 +147,7 @@ def _lines(parameters: Mapping[str, Any]) -> Iterable[str]:
         yield f"{name}: {value:{form}}"
 
 
-def _score_lines(scores: Scores, labels: Iterable[str]) -> Iterable[str]:
+def score_lines(scores: Scores, labels: Iterable[str]) -> Iterable[str]:
     """Held-out scores by label, their averages over labels, and accuracies; fractions, not percentages.
 
     As in CRFsuite, a label that does not occur in the held-out data has no scores, and counts as 0 in the

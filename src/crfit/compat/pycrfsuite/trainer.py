@@ -195,6 +195,34 @@ class BaseTrainer:
         except OSError as error:
             raise CRFSuiteError(f"{path}: {error.strerror}") from None
         data, held_out = self._data.split(holdout)
+        try:
+            self.train_dataset(data, path, held_out, holdout)
+        except ModelFileError as error:
+            raise CRFSuiteError(str(error)) from error
+
+    def train_dataset(
+        self, data: Dataset, model: str = "", held_out: Dataset | None = None, holdout: int = -1
+    ) -> None:
+        """Train on a dataset instead of the appended sequences; python-crfsuite does not have this method.
+
+        Parameters
+        ----------
+        data : Dataset
+            Labelled sequences.
+        model : str, default=""
+            Name of the model file; if empty, no model is written.
+        held_out : Dataset, optional
+            Score the model on these sequences after each iteration. They have the alphabets of `data`.
+        holdout : int, default=-1
+            Number of their group, for the log.
+
+        Raises
+        ------
+        ModelFileError
+            The model cannot be written.
+        KeyboardInterrupt
+            The user pressed Ctrl-C; no model is written.
+        """
         self._before_train()
         log = Report(self.message, self._algorithm, self._values, held_out)
         log.begin(holdout)
@@ -204,12 +232,10 @@ class BaseTrainer:
         if held_out is not None:
             options = replace(options, merge=False)  # scores need the weights of all attributes
         trained = fit_dataset(data, options, callbacks=[log], layout=layout).model
-        begin = time.perf_counter()
-        try:
-            crfsuite_model.write(trained, path)
-        except ModelFileError as error:
-            raise CRFSuiteError(str(error)) from error
-        log.stored(trained, layout, time.perf_counter() - begin)
+        if model:
+            begin = time.perf_counter()
+            crfsuite_model.write(trained, model)
+            log.stored(trained, layout, time.perf_counter() - begin)
 
     def message(self, message: str) -> None:
         """Receive a message of the log; prints it if `verbose` is set. Override it to do something else."""
