@@ -153,7 +153,8 @@ def match_by_backtracking(items, end, text):
 
 ASCII = "".join(map(chr, range(33, 127)))
 CLASSES = {
-    ".": ASCII, r"\d": string.digits, r"\a": string.ascii_letters, r"\w": string.ascii_letters + string.digits,
+    ".": ASCII, r"\d": string.digits, r"\a": string.ascii_letters,
+    r"\w": string.ascii_letters + string.digits,
     r"\l": string.ascii_lowercase, r"\u": string.ascii_uppercase, r"\p": string.punctuation,
     "a": "a", "B": "B",
     r"\.": ".", "1": "1",

@@ -120,7 +120,7 @@ def _rows(source: text.Input, dataset: Dataset) -> Iterator[list[list[str]]]:
 
 def _answers(model: Model, dataset: Dataset, style: _Style, n_threads: int) -> Iterator[_Answer]:
     """Tag block by block."""
-    for block in _blocks(dataset):
+    for block in blocks(dataset):
         ends = list(pairwise(block.seq_ptr.tolist()))
         if style.nbest is not None:
             found = model.nbest_dataset(block, style.nbest, n_threads=n_threads)
@@ -137,7 +137,7 @@ def _answers(model: Model, dataset: Dataset, style: _Style, n_threads: int) -> I
             yield _Answer(best, None if table is None else table[a:b])
 
 
-def _blocks(dataset: Dataset) -> Iterator[Dataset]:
+def blocks(dataset: Dataset) -> Iterator[Dataset]:
     """Blocks of consecutive sequences with about `BLOCK_TOKENS` tokens."""
     start = 0
     while start < dataset.n_sequences:
