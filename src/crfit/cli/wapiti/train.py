@@ -18,6 +18,7 @@ from crfit.engines import make_inference
 from crfit.errors import OptionError
 from crfit.fit import FitOptions, fit_dataset
 from crfit.formats.dialects import in_dialect
+from crfit.formats.parts import template_lines
 from crfit.formats.wapiti import order_of
 from crfit.formats.wapiti_retraining import extended_template, read_for, start_weights
 from crfit.layout import Layout, make_layout
@@ -135,7 +136,7 @@ def command(**given: Any) -> int:
         devel = text.read(given["devel"], template=template, alphabets=data, n_threads=n_threads)
     info("* Initialize the model" if previous is None else "* Resync the model")
     layout = make_layout(data, weights="all", transitions="all")
-    _summarise(data, devel, layout)
+    _summarise(data, devel, layout, template)
     info(f"* Train the model with {given['algo']}")
     fit = fit_dataset(
         data,
@@ -215,10 +216,13 @@ def _template(pattern: str | None, previous: Model | None) -> tuple[Template, bo
     return patterns, True
 
 
-def _summarise(data: Dataset, devel: Dataset | None, layout: Layout) -> None:
+def _summarise(data: Dataset, devel: Dataset | None, layout: Layout, template: Template) -> None:
     """Print the sizes of the problem. A string of a * pattern is one block of weights."""
     both = data.attribute_alphabet.native.find_all(*data.edge_alphabet.to_arrays()) >= 0
-    n_blocks = layout.n_attributes + layout.n_edge_attributes + data.plain_transitions - int(both.sum())
+    n_blocks = layout.n_attributes + layout.n_edge_attributes - int(both.sum())
+    plain = template_lines(template).plain if data.plain_transitions else None
+    if plain is not None and data.attribute_alphabet.get(plain) < 0:
+        n_blocks += 1
     info("* Summary")
     info(f"    nb train:    {data.n_sequences}")
     if devel is not None:
