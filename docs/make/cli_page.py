@@ -58,18 +58,31 @@ def command_page() -> str:
     program = click.Context(cli, info_name="crfit", **cli.context_settings)
     verbs = (cli.commands[name] for name in cli.list_commands(program))
     return "\n".join(
-        [_HEAD, _help(cli), *(_section(verb, program) for verb in verbs if isinstance(verb, Verb))]
+        [_HEAD, _help(cli), *(section for verb in verbs for section in _sections(verb, program))]
     )
+
+
+def _sections(command: click.Command, parent: click.Context) -> list[str]:
+    """The section of a verb; of a group of them, its help and theirs."""
+    if isinstance(command, Verb):
+        return [_section(command, parent)]
+    if not isinstance(command, click.Group):
+        return []
+    context = click.Context(command, parent=parent, info_name=command.name)
+    own = [f"## {command.name}", "", _linked(_help(command))]
+    parts = (_sections(verb, context) for verb in command.commands.values())
+    return ["\n".join(own), *(section for part in parts for section in part)]
 
 
 def _section(command: Verb, program: click.Context) -> str:
     context = click.Context(command, parent=program, info_name=command.name)
     usage = context.get_usage().removeprefix("Usage: ")
-    lines = [f"## {command.name}", "", f"```text\n{usage}\n```", "", _help(command)]
+    title = " ".join(context.command_path.split()[1:])
+    lines = [f"{'#' * len(title.split())}# {title}", "", f"```text\n{usage}\n```", "", _help(command)]
     if command.epilog:
         elsewhere = command.epilog.replace(" Details: docs/cli.md.", "")
         lines += [_linked(_words(elsewhere)), ""]
-    lines += [_DETAILS[command.name]] if command.name in _DETAILS else []
+    lines += [_DETAILS[title]] if title in _DETAILS else []
     for heading, records in command.sections(context).items():
         lines += [f"| {_linked(heading)} | |", "|---|---|"]
         for option, text in records:

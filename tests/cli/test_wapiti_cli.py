@@ -170,7 +170,8 @@ def test_training_minimises_wapitis_function(files, call, algorithm):
     objective = crfit.make_objective(data, l1=0.3, l2=0.5, weights="all")
     assert head.split("\n") == [
         "* Load patterns", "* Load training data", "* Load development data", "* Initialize the model",
-        "* Summary",        "    nb train:    40", "    nb devel:    12", "    nb labels:   3", f"    nb blocks:   {len(names)}",
+        "* Summary", "    nb train:    40", "    nb devel:    12", "    nb labels:   3",
+        f"    nb blocks:   {len(names)}",
         f"    nb features: {objective.n_weights}", "",
     ]  # fmt: skip
     *lines, save, done, _ = rest.split("\n")

@@ -109,7 +109,11 @@ def test_commands_are_accepted(place, line, tmp_path, monkeypatch):
     verb, *words = arguments(line)
     assert verb in cli.commands, f"{place} has a verb that is not there: {line}"
     if words:  # a verb alone is only spoken of
-        cli.commands[verb].make_context(verb, words)  # reads every argument and option, and does nothing
+        command = cli.commands[verb]
+        if isinstance(command, click.Group):
+            verb, *words = words
+            command = command.commands[verb]
+        command.make_context(verb, words)  # reads every argument and option, and does nothing
 
 
 def test_every_verb_is_shown_in_the_help_and_on_a_page():
@@ -122,9 +126,14 @@ def test_a_wrong_command_is_refused():
         cli.commands["train"].make_context("train", arguments("crfit train a.txt -m m.crfit --penalty 1"))
 
 
+GROUPS = [command for command in cli.commands.values() if isinstance(command, click.Group)]
 OPTIONS = {
     name
-    for command in (cli, *cli.commands.values())
+    for command in (
+        cli,
+        *cli.commands.values(),
+        *(one for group in GROUPS for one in group.commands.values()),
+    )
     for param in command.params
     for name in (*param.opts, *param.secondary_opts)
 } | {"--help"}

@@ -80,7 +80,7 @@ def updated(file: Contents, patch: bytes, source: str) -> Contents:
 
 
 def _weight(text: bytes) -> float:
-    """A decimal or hexadecimal number; NaN if it is none."""
+    """A decimal or hexadecimal number; NaN for anything else."""
     try:
         return float.fromhex(text.decode("ascii")) if b"x" in text.lower() else float(text)
     except (ValueError, OverflowError):

@@ -100,7 +100,7 @@ _REFUSED = {
     ),
     ("-e --stopeps FLOAT", "See -o and -w.", {"type": _AMOUNT, "default": STOPEPS, "show_default": True}),
     ("--clip", "Not supported."),
-    ("--histsz INT", "(l-bfgs) Number of curvature pairs.  [default: 10]", {"type": _POSITIVE}),
+    ("--histsz INT", "(l-bfgs) Number of curvature pairs.", {"type": _POSITIVE}),
     ("--maxls INT", "(l-bfgs) Largest number of trials of a line search.", {"type": _POSITIVE}),
     *((f"--{name} FLOAT", _NO_EFFECT, {"type": float}) for name in _IGNORED[2:-1]),
     ("--cutoff", _NO_EFFECT),
