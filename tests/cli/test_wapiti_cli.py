@@ -187,12 +187,39 @@ def test_training_minimises_wapitis_function(files, call, algorithm):
     assert float(steps[-1][5]) == pytest.approx(100 - scores.sequence_accuracy, abs=0.006)
 
 
+def test_crfit_train_takes_patterns(files, call):
+    arguments = [files / "train", "-m", files / "new.crfit", "--template", files / "patterns", "-q"]
+    call("train", *arguments, "--weights", "all", "--checkpoint", files / "state", "--max-iter", 2, code=0)
+    first = crfit.load(files / "new.crfit")
+    assert (first.template.dialect, first.template.text) == ("wapiti", PATTERNS)
+    assert b"dialect" in (files / "new.crfit").read_bytes()  # only Wapiti's is stored
+    call("train", files / "train", "-m", files / "default.crfit", "-q", "--max-iter", 2, code=0)
+    assert b"dialect" not in (files / "default.crfit").read_bytes()
+    call("train", *arguments, "--resume", files / "state", code=0)
+    model = crfit.load(files / "new.crfit")
+    assert model.summary["iterations"] > 2
+    assert {name[0] for name in model.attribute_alphabet.strings()} == {"u", "*"}
+    tagged = call("tag", "-m", files / "new.crfit", files / "test", code=0).out
+    assert (
+        call("wapiti", "label", "-m", files / "new.crfit", files / "test", code=0).out.split()
+        == tagged.split()
+    )
+
+
 def test_default_penalties(files, call):
     call("wapiti", "train", "-i", 3, "-p", files / "patterns", files / "train", files / "new.crfit", code=0)
     model = crfit.load(files / "new.crfit")
     assert (model.options["l1"], model.options["l2"]) == (0.5, 0.0001)
     assert (model.options["weights"], model.summary["trainer"]) == ("all", "lbfgs")
-    assert model.template == Template(PATTERNS, dialect="wapiti") or model.template.lines == TEMPLATE.lines
+    assert model.template.lines == TEMPLATE.lines
+    assert "converted_from" not in model.summary
+    (files / "patch").write_text("".join(f"u0:a # {label} 0\n" for label in "XYZ"))
+    call("wapiti", "update", "-c", "-m", files / "new.crfit", files / "patch", files / "small.crfit", code=0)
+    small = crfit.load(files / "small.crfit")
+    assert small.options == model.options
+    assert small.summary["iterations"] == 3
+    assert "u0:a" in model.attribute_alphabet
+    assert "u0:a" not in small.attribute_alphabet
 
 
 def test_stopping_rules(files, call):

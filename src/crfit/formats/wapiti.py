@@ -54,7 +54,7 @@ from crfit.layout.features import Codes
 if TYPE_CHECKING:
     from crfit.model import Model
 
-__all__ = ["Contents", "contents_of", "encoded", "model_of", "order_of", "read", "write"]
+__all__ = ["Contents", "contents_of", "encoded", "model_of", "order_of", "read", "with_contents", "write"]
 
 TOOL = "Wapiti"
 TYPES = {0: "a maximum entropy model", 1: "a maximum entropy Markov model"}
@@ -294,6 +294,13 @@ def _ordered(attributes: list[bytes], edges: list[bytes], places: Any, drop_plai
         return attributes + only
     names, rest = dict(zip(places, only, strict=True)), iter(attributes)
     return [names[i] if i in names else next(rest) for i in range(n)]
+
+
+def with_contents(model: Model, file: Contents) -> Model:
+    """The model of a file, with the options and the summary of a model."""
+    made = model_of(file)
+    made.options, made.summary = model.options, {**model.summary, **order_of(made)}
+    return made
 
 
 def order_of(model: Model) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 import click
 
-from crfit.cli.wapiti import label, train, weights
+from crfit.cli.wapiti import dump, label, train
 
 #: Modes by name; Wapiti takes their first letters too.
-_MODES = {"train": train.command, "label": label.command, "dump": weights.dump, "update": weights.update}
+_MODES = {"train": train.command, "label": label.command, "dump": dump.command, "update": dump.update}
 
 
 class _Modes(click.Group):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crfit.cli.output import Verb, announce_terminal, debug_option
 from crfit.cli.tag import MAX_NBEST, blocks
 from crfit.cli.unknown_names import warn_unknown_attributes
-from crfit.cli.wapiti.files import arguments, check_output, info, load_model, switches, write_lines
+from crfit.cli.wapiti.streams import arguments, check_output, info, load_model, switches, write_lines
 from crfit.data import Dataset, text
 from crfit.errors import OptionError
 from crfit.formats.wapiti_labels import Labelling, labellings

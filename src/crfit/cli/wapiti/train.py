@@ -11,11 +11,12 @@ from crfit import trainers
 from crfit.cli.arguments import check_standard_input
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, announce_terminal, debug_option, say
 from crfit.cli.unknown_names import warn_unknown_attributes
-from crfit.cli.wapiti.files import COMPACT, arguments, check_output, info, load_model, save, switches
+from crfit.cli.wapiti.streams import COMPACT, arguments, check_output, info, load_model, save, switches
 from crfit.data import Dataset, text
 from crfit.data.templates import Template
 from crfit.engines import make_inference
 from crfit.errors import OptionError
+from crfit.files import BYTE_ORDER_MARK
 from crfit.fit import FitOptions, fit_dataset
 from crfit.formats.dialects import in_dialect
 from crfit.formats.parts import template_lines
@@ -209,7 +210,8 @@ def _template(pattern: str | None, previous: Model | None) -> tuple[Template, bo
     if pattern is not None:
         info("* Load patterns")
         source = text.load(pattern)[0]
-        patterns = Template(source.data.decode("utf-8", "surrogateescape"), source.name, "wapiti")
+        content = source.data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape")
+        patterns = Template(content, source.name, "wapiti")
     if previous is not None:
         return extended_template(previous, patterns), patterns is not None
     assert patterns is not None  # checked before

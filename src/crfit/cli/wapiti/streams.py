@@ -1,5 +1,6 @@
 """What the modes of ``crfit wapiti`` share: files, standard streams, lines of Wapiti's reports."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ import click
 from crfit.cli.arguments import Row, options, section
 from crfit.files import check_writable, replacing
 from crfit.formats import named, wapiti
-from crfit.formats.wapiti import Contents, contents_of, encoded, model_of
+from crfit.formats.wapiti import contents_of, encoded, with_contents
 from crfit.formats.wapiti_weights import compacted
 from crfit.model import Model, load
 
@@ -38,8 +39,9 @@ def switches(*rows: Row) -> Callable[[_Function], _Function]:
 
 
 def info(line: str) -> None:
-    """Print a line of a report."""
-    click.echo(line, err=True)
+    """Print a line of a report; a closed standard error does not end the program."""
+    with contextlib.suppress(OSError, ValueError):
+        click.echo(line, err=True)
 
 
 def check_output(target: str | None) -> None:
@@ -65,20 +67,12 @@ def save(model: Model, target: str | None, compact: bool) -> None:
         info(f"    {int(file.starts[-1] - smaller.starts[-1]):8d} features removed")
         file = smaller
     info("* Save the model")
-    save_contents(file, model, target)
-    info("* Done")
-
-
-def save_contents(file: Contents, model: Model, target: str | None) -> None:
-    """Write what a file holds; a file of crfit keeps options and summary of `model`."""
     found = None if target is None else named(target)
     if target is not None and found is not None and found.name == "crfit":
-        made = model_of(file)
-        made.options.update(model.options)
-        made.summary.update(model.summary)
-        made.save(target)
+        with_contents(model, file).save(target)
     else:
         write_lines([encoded(file)], target)
+    info("* Done")
 
 
 def write_lines(parts: Iterable[bytes], target: str | None) -> None:

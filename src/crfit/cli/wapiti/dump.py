@@ -3,7 +3,7 @@
 import click
 
 from crfit.cli.output import Verb, debug_option
-from crfit.cli.wapiti.files import (
+from crfit.cli.wapiti.streams import (
     COMPACT,
     arguments,
     check_output,
@@ -14,9 +14,8 @@ from crfit.cli.wapiti.files import (
     write_lines,
 )
 from crfit.data import text
-from crfit.formats.wapiti import contents_of, model_of
-from crfit.formats.wapiti_weights import dump as dumped
-from crfit.formats.wapiti_weights import updated
+from crfit.formats.wapiti import contents_of, with_contents
+from crfit.formats.wapiti_weights import dump, updated
 
 _MAX_PRECISION = 100
 
@@ -32,13 +31,13 @@ _MAX_PRECISION = 100
     ("-a --all zeros", "Print weights of 0 too."),
 )
 @debug_option
-def dump(source: str | None, target: str | None, prec: int, zeros: bool) -> None:
+def command(source: str | None, target: str | None, prec: int, zeros: bool) -> None:
     """Print the weights of a model: observation, previous label or #, label, weight."""
     check_output(target)
     info("* Load model")
     file = contents_of(load_model(source))
     info("* Dump model")
-    write_lines(dumped(file, prec, zeros), target)
+    write_lines(dump(file, prec, zeros), target)
 
 
 @click.command("update", cls=Verb)
@@ -52,5 +51,5 @@ def update(source: str | None, target: str | None, model: str, compact: bool) ->
     loaded = load_model(model)
     info("* Update model")
     patch = text.load(source)[0]
-    changed = model_of(updated(contents_of(loaded), patch.data, patch.name))
-    save(changed, target, compact)
+    file = updated(contents_of(loaded), patch.data, patch.name)
+    save(with_contents(loaded, file), target, compact)
