@@ -294,6 +294,20 @@ def test_training_again(files, call):
     assert names[2] > names[0]
 
 
+def test_training_again_without_transitions(files, call):
+    labels = crfit.load(files / "model").labels
+    pairs = [("#", label) for label in labels] + [*itertools.product(labels, labels)]
+    (files / "patch").write_text("".join(f"* {before} {label} 0\n" for before, label in pairs))
+    call("wapiti", "update", "-c", "-m", files / "model", files / "patch", files / "small", code=0)
+    call("wapiti", "train", "-1", 0, "-2", 1, "-m", files / "small", files / "train", files / "again", code=0)
+    names = [wapiti.contents_of(crfit.load(files / name)).names for name in ("small", "again")]
+    assert names[0] == names[1]
+    assert b"*" not in names[1]
+    assert (
+        crfit.load(files / "again").layout.edge_offset == crfit.load(files / "again").layout.n_state_weights
+    )
+
+
 def test_training_again_keeps_labels_and_patterns(files, call):
     (files / "train").write_text("a P X\nb Q never\n")
     ran = call("wapiti", "train", "-m", files / "model", files / "train", files / "x", code=2)

@@ -54,9 +54,10 @@ def labellings(
         order = 1
     tables = ScoreTables(block, model.layout, np.asarray(model.weights), mask)
     for i, (a, b) in enumerate(zip(block.seq_ptr[:-1], block.seq_ptr[1:], strict=True)):
-        psi: list[Table] = tables(i)
-        if posterior:
-            psi = [mask[a], *(np.broadcast_to(row, (Y, Y)) for row in mask[a + 1 : b])]
+        rows = mask[a:b]
+        psi: list[Table] = (
+            [rows[0], *(np.broadcast_to(row, (Y, Y)) for row in rows[1:])] if posterior else tables(i)
+        )
         yield [_scored(labels.tolist(), psi, order, posterior) for labels, _ in best_paths(psi, order, n)]
 
 
