@@ -80,7 +80,7 @@ def _section(command: click.Command, parent: click.Context) -> str:
     if isinstance(command, Verb):
         usage = context.get_usage().removeprefix("Usage: ")
         lines += [f"```text\n{usage}\n```", ""]
-    lines.append(_help(command))
+    lines.append(_linked(_help(command)) if isinstance(command, click.Group) else _help(command))
     if command.epilog:
         elsewhere = command.epilog.replace(" Details: docs/cli.md.", "")
         lines += [_linked(_words(elsewhere)), ""]

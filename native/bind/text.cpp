@@ -160,9 +160,15 @@ void bind_readers(nb::module_& m) {
       .def("arrays", &arrays_of, nb::sig("def arrays(self) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64]]"),
            "All strings as (bytes, offsets).");
 
-  nb::class_<crfit::Template>(m, "Template", "CRF++ templates, ready to expand.")
+  nb::enum_<crfit::Dialect>(m, "Dialect").value("crfpp", crfit::Dialect::crfpp).value("wapiti", crfit::Dialect::wapiti);
+
+  nb::class_<crfit::Template>(m, "Template", "Templates of CRF++ or Wapiti, ready to expand.")
       .def(
-          "__init__", [](crfit::Template* t, const nb::bytes& text) { new (t) crfit::Template(view(text)); }, "text"_a)
+          "__init__",
+          [](crfit::Template* t, const nb::bytes& text, crfit::Dialect dialect) {
+            new (t) crfit::Template(view(text), dialect);
+          },
+          "text"_a, "dialect"_a)
       .def_prop_ro("n_attributes", [](const crfit::Template& t) { return t.attributes().size(); })
       .def_prop_ro("n_edges", [](const crfit::Template& t) { return t.edges().size(); })
       .def_prop_ro("n_columns", &crfit::Template::n_columns)

@@ -168,9 +168,10 @@ ParsedText join(std::vector<Chunk>& chunks, const ReadOptions& options, int n_th
 ParsedText read_texts(const std::vector<std::string_view>& texts, const ReadOptions& options) {
   const int n_threads = options.n_threads > 0 ? options.n_threads : available_threads();
   std::vector<Chunk> chunks = cut(texts, options, n_threads);
-  // The first row defines the number of columns; unlabelled rows may have any number of extra columns.
+  // The first row defines the number of columns; unlabelled rows, and all rows in Wapiti's dialect, may have any number
+  // of extra columns.
   int64_t n_columns = 0;
-  if (options.format == Format::columns && options.labelled)
+  if (options.format == Format::columns && options.labelled && options.templates->dialect() == Dialect::crfpp)
     for (std::size_t c = 0; c < chunks.size() && n_columns == 0; ++c) n_columns = count_columns(chunks[c].text);
   parallel_for(n_threads, static_cast<int64_t>(chunks.size()), [&](int64_t c, int) {
     Chunk& chunk = chunks[static_cast<std::size_t>(c)];

@@ -119,13 +119,15 @@ def fit_dataset(
     input_format: str | None = None,
     state: RunState | None = None,
     layout: Layout | None = None,
+    start: Vector | None = None,
 ) -> Fit:
     """Train a model on labelled sequences.
 
     `dev` may have any alphabets; its `DEV_SCORES` are recorded before the callbacks are called. `template`
     and `input_format` are stored in the model. With merged attributes, callbacks, `state` and the history
     see the merged weights; the model and ``result.weights`` have all weights. For a CRF, `layout` replaces
-    the options that choose the features.
+    the options that choose the features, and `start` are weights to start from; attributes are then not
+    merged.
     """
     check_dev(dev)
     if options.task == "classify":
@@ -143,6 +145,7 @@ def fit_dataset(
         input_format=input_format,
         state=state,
         layout=layout,
+        start=start,
     )
 
 
@@ -178,11 +181,12 @@ def _fit_one(
     input_format: str | None = None,
     state: RunState | None = None,
     layout: Layout | None = None,
+    start: Vector | None = None,
 ) -> Fit:
     """Fit one problem: anything except one_vs_rest with three classes or more."""
     objective = make_problem(dataset, options, layout)
     trainer, why = trainers.choose(options.trainer, objective, seed=options.seed)
-    merged = choose_merging(objective, trainer, options.merge, state)
+    merged = None if start is not None else choose_merging(objective, trainer, options.merge, state)
     problem: EngineObjective | Merging = objective
     if merged is not None:
         problem, objective = merged, merged.objective  # frees the unmerged objective
@@ -197,7 +201,7 @@ def _fit_one(
             watchers = [DevScore(scorer.watched, every=options.dev_every, names=names), *callbacks]
     text = template.text if isinstance(template, Template) else template
     told = {**options.problem, "template": text, "input_format": input_format}
-    result = minimise(objective, trainer, None, options.stop, watchers, state, why=why, problem=told)
+    result = minimise(objective, trainer, start, options.stop, watchers, state, why=why, problem=told)
     scores = None if scorer is None else _final_scores(scorer, result)
     if merged is not None:
         result.grad_inf = merged.grad_inf(result.weights)

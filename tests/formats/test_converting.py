@@ -10,6 +10,7 @@ import crfit
 from crfit import formats
 from crfit.cli import cli, main
 from crfit.errors import OptionError
+from crfit.formats.dialects import in_dialect
 from crfit.inspection.weights import state_weights, transition_weights
 from format_helpers import column_model, same
 
@@ -42,6 +43,12 @@ def folder(tmp_path_factory):
     return folder
 
 
+def comparable(path):
+    """A model with the names of CRF++'s dialect, as the others have them."""
+    model = crfit.load(path)
+    return in_dialect(model, "crfpp") if model.template is not None else model
+
+
 @pytest.mark.parametrize("source", SUFFIXES)
 @pytest.mark.parametrize("target", SUFFIXES)
 def test_every_pair(folder, source, target, tmp_path):
@@ -53,11 +60,12 @@ def test_every_pair(folder, source, target, tmp_path):
     assert said.startswith(
         f"{tmp_path / f'new{target}'}: {formats.named('x' + target).title} model, 3 labels"
     )
-    old, new = crfit.load(folder / f"model{source}"), crfit.load(tmp_path / f"new{target}")
+    old, new = comparable(folder / f"model{source}"), comparable(tmp_path / f"new{target}")
     if target == ".crfpp":
         assert new.labels == old.labels
         assert state_weights(new) == pytest.approx(state_weights(old), rel=1e-6)
     elif target == ".crfsuite":
+        old = crfit.load(folder / f"model{source}")  # keeps the names of the dialect
         assert (state_weights(new), transition_weights(new)) == (state_weights(old), transition_weights(old))
     else:
         assert same(new, old)
@@ -78,7 +86,8 @@ def test_tag_eval_and_inspect(folder, suffix):
         assert run(command[0], "-m", other, *command[1:]) == run(command[0], "-m", own, *command[1:])
     tool = formats.named(other).title.split()[0]
     assert f"unknown, read from a {tool} file" in run("inspect", other)
-    assert json.loads(run("inspect", other, "--json"))["template"] == PLAIN
+    template = PLAIN.lower() if suffix == ".wapiti" else PLAIN
+    assert json.loads(run("inspect", other, "--json"))["template"] == template
 
 
 def test_extra_columns_are_accepted(folder, tmp_path):
@@ -129,7 +138,7 @@ def test_edge_attributes(tmp_path, capsys):
     model = column_model(TEMPLATE)
     for suffix in (".crfpp.txt", ".wapiti"):
         formats.write(model, tmp_path / f"x{suffix}")
-        assert same(crfit.load(tmp_path / f"x{suffix}"), model)
+        assert same(comparable(tmp_path / f"x{suffix}"), model)
     model.save(tmp_path / "x.crfit")
     assert main(["convert", str(tmp_path / "x.crfit"), str(tmp_path / "y.crfsuite")]) == 2
     assert "does not support attributes on transitions" in capsys.readouterr().err

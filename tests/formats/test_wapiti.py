@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crfit
+from crfit.data.templates import Template
 from crfit.data.text import Input
 from crfit.demo import recipe_data
 from crfit.errors import ModelFileError
-from crfit.formats import wapiti
+from crfit.formats import crfpp, dialects, wapiti
+from crfit.formats.dialects import in_dialect
 from format_helpers import (
     N_MUTANTS,
     agrees,
@@ -35,21 +37,29 @@ def outside(row):
     return f"_x{row:+d}" if abs(row) <= 4 else "_x-#" if row < 0 else "_x+#"
 
 
-def made(patterns=PATTERNS, n_labels=3, seed=0):
-    """A file by definition, from all strings of random rows, with random weights."""
+def made(patterns=PATTERNS, n_labels=3, seed=0, expanded=lambda *place: expand(*place, outside), without=()):
+    """A file by definition, from the strings of random rows but some, with random weights."""
     rng = random.Random(seed)
     strings = {}
     for _ in range(60):
         rows = random_rows(rng, 8)
         for t in range(len(rows)):
-            strings |= dict.fromkeys(expand(pattern, rows, t, outside) for pattern in patterns)
+            strings |= dict.fromkeys(expanded(pattern, rows, t) for pattern in patterns)
+    strings = [string for string in strings if string not in without]
     n_weights = sum({"u": n_labels, "b": n_labels**2, "*": n_labels + n_labels**2}[s[0]] for s in strings)
     weights = {i: rng.gauss(0, 1) for i in range(n_weights) if rng.random() < 0.7}
-    lines = [f"#mdl#2#{len(weights)}", f"#rdr#{len(patterns)}/1/0", *map(netstring, patterns)]
+    columns = [int(column) for column in re.findall(r"%\w\[[^,]*,(\d+)", " ".join(patterns))]
+    lines = [f"#mdl#2#{len(weights)}", f"#rdr#{len(patterns)}/{max(columns, default=0)}/0"]
+    lines += map(netstring, patterns)
     lines += [f"#qrk#{n_labels}", *map(netstring, "XYZ"[:n_labels])]
     lines += [f"#qrk#{len(strings)}", *map(netstring, strings)]
-    lines += [f"{i}={w.hex()}" for i, w in weights.items()]
+    lines += [f"{i}={wapiti._hexadecimal(w)}" for i, w in weights.items()]
     return "\n".join([*lines, ""]).encode()
+
+
+def by_crfit(pattern, rows, t):
+    """String of a pattern of any kind, as an attribute."""
+    return pattern[0] + Template(f"u{pattern[1:]}", dialect="wapiti").expand(rows)[0][t][0][1:]
 
 
 def netstring(text):
@@ -108,7 +118,7 @@ def file(model, tmp_path_factory):
 
 
 def test_written_files_mean_the_same(model, file):
-    assert same(wapiti.read(file), model)
+    assert same(in_dialect(wapiti.read(file), "crfpp"), model)
     assert edge_weights(model)
     rng = random.Random(1)
     for _ in range(20):
@@ -142,8 +152,9 @@ def test_round_trip(tmp_path_factory, model):
     path = tmp_path_factory.getbasetemp() / "round.wapiti"
     wapiti.write(model, path)
     read = wapiti.read(path)
-    assert same(read, model)
-    assert read.template.text == model.template.text
+    back = in_dialect(read, "crfpp")
+    assert same(back, model)
+    assert back.template.text == model.template.text
     again = path.with_suffix(".again")
     wapiti.write(read, again)
     assert again.read_bytes() == path.read_bytes()
@@ -156,7 +167,7 @@ def test_weights_are_written_as_wapiti_does():
 
 
 def test_names_of_cells_outside():
-    renamed = wapiti._Renamer(["U:%x[-2,0]/%x[0,0]/%x[1,0]"], wapiti._crfit_name, wapiti._wapiti_name)
+    renamed = dialects._Renamer(["U:%x[-2,0]/%x[0,0]/%x[1,0]"], dialects._crfpp_name, dialects._wapiti_name)
     assert renamed("U:a/b/c") == ["U:a/b/c"]
     assert renamed("U:_B-1/b/c") == ["U:_x-1/b/c"]
     assert renamed("U:_B-2/_B+1/_B+1") == ["U:_x-2/_B+1/_x+1"]
@@ -166,24 +177,68 @@ def test_names_of_cells_outside():
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        ('u:%t[0,0,"^A"]', r"regular expressions \(%t\) in pattern 1"),
-        ('u:%M[0,0,"^A"]', r"regular expressions \(%M\) in pattern 1"),
-        ("u:%X[0,0]", r"lower case \(%X\) in pattern 1"),
-        ("u:%x[@1,0]", r"absolute positions \(@\) in pattern 1"),
-        ("u:%x[21,0]", "cells more than 20 rows away in pattern 1"),
-        ("u:%x[0]", "pattern 1 has an invalid command"),
-        ("u:100%", "pattern 1 has an invalid command"),
-        ("u:%x[09,0]", "pattern 1 has an invalid row"),
+        ("u:%x[0]", "line 1: bad command '%x.0.' in a pattern: a comma follows the row"),
+        ("u:100%", "line 1: bad command '%' in a pattern: write %x"),
+        ('u:%t[0,0,"**"]', "line 1: .* nothing to repeat"),
         ("x:%x[0,0]", "pattern 1 does not begin with u, b or"),
         ("u:%x[0,0]\nu", "is not one line"),
+        ("u:%x[0,0]#", "has a comment"),
     ],
 )
-def test_patterns_that_templates_cannot_express(pattern, words):
+def test_bad_patterns(pattern, words):
     refused(made(["u"]).replace(b"1:u,", netstring(pattern).encode(), 1), words)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ('u:%t[0,0,"^A"]', r"regular expressions \(%t\), which pattern 2 has"),
+        ('*:%M[0,0,"^A"]', r"regular expressions \(%M\), which pattern 2 has"),
+        ("u:%X[0,0]", r"lower case \(%X\), which pattern 2 has"),
+        ("b:%x[@1,0]", r"absolute positions \(@\), which pattern 2 has"),
+        ("u:%x[21,0]", "cells more than 20 rows away, which pattern 2 has"),
+        ("u:%x[9,0]", "cells more than 8 rows away"),
+    ],
+)
+def test_what_crfpp_cannot_express(pattern, words, tmp_path):
+    data = (
+        made(["u"]).replace(b"#rdr#1", b"#rdr#2").replace(b"1:u,", b"1:u,\n" + netstring(pattern).encode(), 1)
+    )
+    model = wapiti.read(data)
+    with pytest.raises(ModelFileError, match=f"x: cannot be written: CRF\\+\\+ does not support {words}"):
+        crfpp.write(model, tmp_path / "x")
+    wapiti.write(model, tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == data
+
+
 def test_numbers_in_patterns_are_read_as_wapiti_does():
-    assert wapiti._pattern(b"u:%x[+010,0]%x[ -0x2 , 01]", 1).rest == ":%x[8,0]%x[-2,1]"
+    assert dialects._crfpp_line("u:%x[+010,0]%x[ -0x2, 01]", 1) == "u:%x[8,0]%x[-2,1]"
+
+
+COMMANDS = ["u:%X[0,0]%x[@-1,1]", '*:%t[0,0,"a"]', 'b:%m[0,0,"\\l"]', "b"]
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [PATTERNS, ["b", "u:%x[0,0]", "b:%x[0,1]"], ["*", "*", "b", "b:%x[0,1]"], ["*", "u"], COMMANDS],
+)
+@pytest.mark.parametrize("without", [(), ("b", "*"), ("u:a", "b:a", "b:P")])
+def test_files_come_back_byte_for_byte(patterns, without, tmp_path):
+    data = made(patterns, expanded=by_crfit, without=without)
+    model = wapiti.read(data)
+    model.save(tmp_path / "model.crfit")
+    loaded = crfit.load(tmp_path / "model.crfit")
+    assert loaded.template == model.template
+    wapiti.write(loaded, tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == data
+
+
+def test_orders_that_do_not_fit_are_ignored(model, file):
+    read = wapiti.read(file)
+    names = sorted(wapiti.contents_of(read).names)
+    for places in ("all", [0], [0, 0], [-1, 5], [10**9, 1], [None, 1]):
+        read.summary[wapiti.PLACES] = places
+        assert sorted(wapiti.contents_of(read).names) == names
 
 
 def test_what_it_cannot_express(tmp_path):

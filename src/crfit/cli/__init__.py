@@ -41,6 +41,7 @@ VERBS = {
     "race": "Compare trainers on your data.",
     "inspect": "Show a model's settings and weights.",
     "convert": "Convert models of CRFsuite, CRF++ and Wapiti.",
+    "wapiti": "Train, label, dump and update with the switches of Wapiti.",
     "trainers": "List the trainers, or describe one with its options.",
     "demo": "Train, score and tag on built-in data.",
     "crfsuite": "Run learn, tag and dump with CRFsuite's switches and output.",

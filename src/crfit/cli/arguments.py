@@ -83,7 +83,8 @@ QUIET: Row = ("-q --no-progress", "Do not show progress.")
 DEV: Row = ("--dev FILE", "Score this labelled held-out file during training.")
 TEMPLATE: Row = (
     "--template FILE",
-    "CRF++ feature template for column files.  [default: a window of five tokens over all columns]",
+    "Feature template for column files: CRF++'s templates or Wapiti's patterns.  "
+    "[default: a window of five tokens over all columns]",
 )
 READING: tuple[Row, ...] = (
     (

@@ -125,7 +125,7 @@ def cells_of(source: text.Input, dataset: Dataset) -> Iterator[list[list[str]]]:
 
 def answers(model: Model, dataset: Dataset, style: Style, n_threads: int) -> Iterator[Answer]:
     """Tag block by block."""
-    for block in _blocks(dataset):
+    for block in blocks(dataset):
         ends = list(pairwise(block.seq_ptr.tolist()))
         if style.nbest is not None:
             found = model.nbest_dataset(block, style.nbest, n_threads=n_threads)
@@ -142,7 +142,7 @@ def answers(model: Model, dataset: Dataset, style: Style, n_threads: int) -> Ite
             yield Answer(best, None if table is None else table[a:b])
 
 
-def _blocks(dataset: Dataset) -> Iterator[Dataset]:
+def blocks(dataset: Dataset) -> Iterator[Dataset]:
     """Blocks of consecutive sequences with about `BLOCK_TOKENS` tokens."""
     start = 0
     while start < dataset.n_sequences:

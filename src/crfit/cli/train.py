@@ -17,7 +17,7 @@ from crfit.checks import json_ready
 from crfit.cli import arguments as shared
 from crfit.cli.arguments import COMMON, INPUT, MODEL, STOPPING, TrainingData, library_default, section
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
-from crfit.data.templates import Template, load_template
+from crfit.data.templates import Template, detect_dialect, load_template
 from crfit.engines.profile import HEADINGS, profile_rows
 from crfit.errors import CrfitError, ModelFileError, OptionError
 from crfit.evaluation.scores import item_scores
@@ -249,7 +249,7 @@ def _take_problem(given: dict[str, Any], named: Collection[str], state: RunState
     if "fit_intercept" in stored:
         stored["no_intercept"] = not stored["fit_intercept"]
     if stored.get("template") is not None:
-        stored["template"] = Template(stored["template"])
+        stored["template"] = Template(stored["template"], dialect=detect_dialect(stored["template"]))
     for name in stored.keys() & given.keys():
         there, here = stored[name], given[name]
         if name not in named:
@@ -281,7 +281,7 @@ def _fit(
             options,
             dev=dev,
             callbacks=callbacks,
-            template=None if template is None else template.text,
+            template=None if template is None else Template(template.text, dialect=template.dialect),
             input_format=training.format,
             state=state,
         )

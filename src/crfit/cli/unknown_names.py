@@ -9,7 +9,7 @@ from crfit.data import Dataset
 from crfit.data.items import INTERCEPT
 
 # Attribute for a cell before the first or after the last token; every column file has these.
-_BEYOND_THE_END = re.compile(r"_B[-+]\d")
+_BEYOND_THE_END = re.compile(r"_(?:B[-+]\d|x[-+][1-4#])")
 
 
 def warn_unknown_attributes(dataset: Dataset) -> None:

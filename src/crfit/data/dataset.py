@@ -95,7 +95,7 @@ class Dataset:
         Number of attribute occurrences dropped while reading because they were not in a locked alphabet.
         A subset keeps the number of the whole dataset.
     n_columns : int, optional
-        For data from a column file: its number of columns, including the label.
+        For data from a column file: its number of columns, including the label; 0 if rows may differ.
     """
 
     seq_ptr: NDArray[np.int64]

@@ -1,6 +1,6 @@
-"""CRF++ feature templates: how to build attributes from the columns around a position.
+"""Feature templates: how to build attributes from the columns around a position.
 
-A template file has one template per line::
+A template file of CRF++ has one template per line::
 
     # words and neighbours
     U00:%x[0,0]
@@ -15,23 +15,37 @@ A ``U`` line adds one attribute to each position. A ``B`` line without ``%x`` en
 per pair of labels; without it the model has none. A ``B`` line with ``%x`` adds an edge attribute, with one
 weight per pair of labels, to each position except the first.
 
+Wapiti's patterns, the other dialect, are ``u``, ``b`` and ``*`` lines; ``*`` lines are both. Their commands
+are ``%x``, ``%t[row,column,"expression"]``, which gives ``true`` or ``false``, and ``%m[...]``, which gives
+the text that the expression matches. An upper-case letter (``%X``) lower-cases what the command gives, and
+``@`` counts rows from the start of the sequence. Cells outside it read ``_x-1``, ..., ``_x-4``, ``_x-#`` and
+``_x+1``, ...
+
 References
 ----------
 [1] T. Kudo. CRF++: yet another CRF toolkit. Section "Preparing feature templates" of its manual.
+[2] T. Lavergne, O. Cappé, F. Yvon (2010). Practical very large scale CRFs. ACL.
 """
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 from crfit import _native
 from crfit.errors import DataError, OptionError
 from crfit.files import BYTE_ORDER_MARK
 
-__all__ = ["Template", "default_template", "load_template", "shipped_templates"]
+__all__ = ["Dialect", "Template", "default_template", "detect_dialect", "load_template", "shipped_templates"]
+
+#: The tool whose templates these are.
+Dialect: TypeAlias = Literal["crfpp", "wapiti"]
 
 _SEPARATORS = frozenset(" \t\r\n")
 _SHIPPED = Path(__file__).parent
+# What Wapiti's patterns have and CRF++'s templates do not.
+_OF_WAPITI = re.compile(r"^(?:[ub*]|[UB][^#\n]*(?:%[XtTmM]|%x\[[@+]))", re.M)
 
 
 class Template:
@@ -43,6 +57,8 @@ class Template:
         Contents of a template file.
     name : str, optional
         File name for error messages.
+    dialect : {"crfpp", "wapiti"}, default="crfpp"
+        The tool whose templates these are.
 
     Raises
     ------
@@ -50,12 +66,14 @@ class Template:
         A line is not a valid template; the message names the file and line.
     """
 
-    __slots__ = ("name", "native", "text")
+    __slots__ = ("dialect", "name", "native", "text")
 
-    def __init__(self, text: str, name: str | None = None) -> None:
-        self.text, self.name = text, name
+    def __init__(self, text: str, name: str | None = None, dialect: Dialect = "crfpp") -> None:
+        if dialect not in get_args(Dialect):
+            raise OptionError("dialect", dialect, f"choose {' or '.join(get_args(Dialect))}")
+        self.text, self.name, self.dialect = text, name, dialect
         try:
-            self.native = _native.Template(text.encode("utf-8", "surrogateescape"))
+            self.native = _native.Template(text.encode("utf-8", "surrogateescape"), _native.Dialect[dialect])
         except _native.TextError as error:
             message, _, line = error.args
             raise DataError(message, file=name, line=line or None) from None
@@ -64,6 +82,15 @@ class Template:
     def n_columns(self) -> int:
         """Number of columns needed, without the label (1 + the highest column used)."""
         return self.native.n_columns
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines without comments; those of Wapiti begin with a lower-case letter, as in its model files."""
+        lines = [line.removesuffix("\r") for line in self.text.split("\n")]
+        if self.dialect == "crfpp":
+            return [line for line in lines if line[:1] in ("U", "B")]
+        found = [line.partition("#")[0].rstrip(" \t\v\f\r") for line in lines]
+        return [line[0].lower() + line[1:] for line in found if line]
 
     @property
     def n_attributes(self) -> int:
@@ -106,17 +133,24 @@ class Template:
         return made, names(edges, arrays["edge_ptr"].tolist(), arrays["edge_ids"].tolist())
 
     def __eq__(self, other: object) -> bool:
-        return self.text == other.text if isinstance(other, Template) else NotImplemented
+        if not isinstance(other, Template):
+            return NotImplemented
+        return (self.text, self.dialect) == (other.text, other.dialect)
 
     def __hash__(self) -> int:
-        return hash(self.text)
+        return hash((self.text, self.dialect))
 
     def __repr__(self) -> str:
         counts = f"{self.n_attributes} attributes and {self.n_edge_attributes} edge attributes per position"
         return f"<Template {self.name or ''}: {counts}, {self.n_columns} columns>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Template, (self.text, self.name)
+        return Template, (self.text, self.name, self.dialect)
+
+
+def detect_dialect(text: str) -> Dialect:
+    """The dialect of a template file: Wapiti's if CRF++ does not have one of its lines or commands."""
+    return "wapiti" if _OF_WAPITI.search(text) else "crfpp"
 
 
 def default_template(n_columns: int) -> Template:
@@ -139,7 +173,7 @@ def shipped_templates() -> list[str]:
 
 
 def load_template(path: str | os.PathLike[str]) -> Template:
-    """Read a template file.
+    """Read a template file of CRF++, or of Wapiti if it has lower-case lines or commands of Wapiti's.
 
     Parameters
     ----------
@@ -162,4 +196,5 @@ def load_template(path: str | os.PathLike[str]) -> Template:
         content = (_SHIPPED / str(path)).read_bytes()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", file=str(path)) from None
-    return Template(content.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape"), name=str(path))
+    text = content.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape")
+    return Template(text, str(path), detect_dialect(text))

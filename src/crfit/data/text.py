@@ -276,8 +276,15 @@ def read(
         source=", ".join(text.name for text in inputs),
         plain_transitions=template is None or template.plain_transitions,
         n_dropped=n_dropped,
-        n_columns=(_n_columns(inputs) or None) if labelled and format == "columns" else None,
+        n_columns=_columns_to_require(inputs, template) if labelled else None,
     )
+
+
+def _columns_to_require(inputs: Sequence[Input], template: Template | None) -> int | None:
+    """Number of columns of labelled column files, 0 if rows may differ, as in Wapiti's dialect."""
+    if template is None:
+        return None
+    return 0 if template.dialect == "wapiti" else _n_columns(inputs) or None
 
 
 def sequence_lines(text: Input, dataset: Dataset) -> Iterator[list[str]]:

@@ -40,6 +40,7 @@ from crfit.checks import offsets, rows
 from crfit.data.templates import Template
 from crfit.errors import ModelFileError
 from crfit.formats import signatures
+from crfit.formats.dialects import in_dialect
 from crfit.formats.parts import (
     CELL,
     Lines,
@@ -300,6 +301,7 @@ def _strings_of_trie(units: NDArray[np.int32]) -> tuple[list[bytes], NDArray[np.
 
 def _contents(model: Model) -> _Contents:
     """The model with a weight for every label, or pair of labels, of every string."""
+    model = in_dialect(model, "crfpp")
     lines = needed_template(model, TOOL)
     parts = take_apart(model, TOOL, edges=True)
     Y, A = model.layout.n_labels, model.layout.n_attributes

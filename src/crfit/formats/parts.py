@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import offsets
 from crfit.data.alphabet import Alphabet
-from crfit.data.templates import Template
+from crfit.data.templates import Dialect, Template
 from crfit.data.tensor_file import DAMAGED, unreadable, unwritable
 from crfit.errors import CrfitError, DataError, ModelFileError
 from crfit.files import replacing
@@ -139,8 +139,9 @@ def put_together(
     input_format: str | None = None,
     template: Template | None = None,
     n_columns: int = 0,
+    summary: Mapping[str, Any] | None = None,
 ) -> Model:
-    """Model with these weights and no others; `n_columns` as in `Model`."""
+    """Model with these weights and no others; `n_columns` as in `Model`, `summary` is added to its own."""
     from crfit.model import Model
 
     Y, A, B = len(labels), len(attributes), len(edge_attributes)
@@ -167,7 +168,7 @@ def put_together(
         template=template,
         input_format=input_format,
         options={name: getattr(layout, name) for name in ("order", "weights", "transitions", "boundary")},
-        summary={"converted_from": tool},
+        summary={"converted_from": tool, **(summary or {})},
         n_columns=None if template is None else n_columns,
     )
 
@@ -207,26 +208,37 @@ def strings_of(alphabet: Alphabet, tool: str, what: str) -> list[bytes]:
 
 
 class Lines(NamedTuple):
-    """Lines of a template: U lines, B lines, and the B line that enables plain transitions, if any."""
+    """Lines of a template by kind, and the B line that enables plain transitions, if any."""
 
     attributes: list[str]
     edges: list[str]
     plain: str | None
 
 
+#: First letters of attributes and of edge attributes, by dialect; * is for both.
+KINDS: dict[Dialect, tuple[str, str]] = {"crfpp": ("U", "B"), "wapiti": ("u*", "b*")}
+
+
 def template_lines(template: Template) -> Lines:
     """Split a template into its lines, without comments; the plain line is one of the B lines too."""
-    lines = [line.removesuffix("\r") for line in template.text.split("\n")]
-    edges = [line for line in lines if line.startswith("B")]
-    plain = next((line for line in edges if "%" not in line), None)
-    return Lines([line for line in lines if line.startswith("U")], edges, plain)
+    attributes, edges = (
+        [line for line in template.lines if line[0] in kinds] for kinds in KINDS[template.dialect]
+    )
+    plain = [line for line in edges if "%" not in line]
+    if (
+        template.dialect == "wapiti"
+    ):  # equal lines of Wapiti make edge attributes, see native/text/templates.cpp
+        plain = [line for line in plain if edges.count(line) == 1]
+    return Lines(attributes, edges, plain[0] if plain else None)
 
 
 def needed_template(model: Model, tool: str) -> Lines:
     """Lines of the model's template; ModelFileError if its attributes do not come from one."""
     names = model.attribute_alphabet, model.edge_alphabet
-    kinds = zip(names, ("U", "B"), strict=True)
-    if model.template is None or any(not name.startswith(kind) for own, kind in kinds for name in own):
+    kinds = KINDS["crfpp" if model.template is None else model.template.dialect]
+    if model.template is None or any(
+        name[:1] not in tuple(kind) for own, kind in zip(names, kinds, strict=True) for name in own
+    ):
         raise unsupported(
             tool, "models without a template", "train on column files, or convert to .crfsuite or .crfit"
         )
@@ -270,6 +282,7 @@ def from_strings(
     pairs: Weights,
     tool: str,
     n_columns: int = 0,
+    summary: Mapping[str, Any] | None = None,
 ) -> Model:
     """Model from strings of U lines and of B lines, the inverse of `label_pairs`."""
     lines, n_pairs = template_lines(template), len(labels) ** 2
@@ -290,4 +303,5 @@ def from_strings(
         tool=tool,
         template=template,
         n_columns=n_columns,
+        summary=summary,
     )

@@ -75,7 +75,7 @@ def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
         "crfit_version": crfit.__version__,
         "layout": {name: getattr(layout, name) for name in (*SIZES, *SWITCHES, "n_free")},
         "n_weights": layout.n_weights,
-        "template": None if template is None else {"text": template.text, "name": template.name},
+        "template": None if template is None else _described(template),
         "input_format": model.input_format,
         "options": model.options,
         "summary": model.summary,
@@ -85,6 +85,12 @@ def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
             model.n_columns
         )  # the training files have columns that the template does not use
     tensor_file.write(path, tensors, header)
+
+
+def _described(template: Template) -> dict[str, Any]:
+    """Template in the header, as arguments of `Template`; the dialect is missing if it is CRF++'s."""
+    found = {"text": template.text, "name": template.name}
+    return found if template.dialect == "crfpp" else {**found, "dialect": template.dialect}
 
 
 def load(cls: type[Model], path: str | os.PathLike[str], mapped: bool) -> Model:
@@ -119,7 +125,7 @@ def _restore(cls: type[Model], header: dict[str, Any], tensors: Tensors) -> Mode
         weights,
         layout,
         *alphabets,
-        template=None if template is None else Template(template["text"], template["name"]),
+        template=None if template is None else Template(**template),
         input_format=header["input_format"],
         options=header["options"],
         summary=header["summary"],

@@ -17,6 +17,7 @@ References
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import TypeAlias
@@ -69,11 +70,13 @@ class ReferenceInference:
 
     def nbest(self, n: int) -> list[list[tuple[Labels, float]]]:
         """Up to `n` best paths of each sequence with their log-probabilities, best first."""
-        n = checked_n(n)
-        return [
-            _best_paths(Lattice(self._tables(i), self.layout.order), n)
-            for i in range(self.dataset.n_sequences)
-        ]
+        n, found = checked_n(n), []
+        for i in range(self.dataset.n_sequences):
+            lattice = Lattice(self._tables(i), self.layout.order)
+            paths = best_paths(lattice.psi, lattice.order, n)
+            # Rounding of huge scores could exceed 0.
+            found.append([(labels, min(0.0, score - lattice.log_z)) for labels, score in paths])
+        return found
 
     def node_marginals(self) -> FloatArray:
         """``p(y_t)``, float64[N, Y]."""
@@ -134,8 +137,8 @@ def best_path(psi: list[Table], order: int) -> tuple[Labels, float]:
     return np.array(backwards[::-1], dtype=np.int32), float(delta[-1].max())
 
 
-def _best_paths(lattice: Lattice, n: int) -> list[tuple[Labels, float]]:
-    psi, order = lattice.psi, lattice.order
+def best_paths(psi: list[Table], order: int, n: int) -> list[tuple[Labels, float]]:
+    """Up to `n` best label sequences and their scores; none with a score of minus infinity."""
     delta = _best_scores(psi, order)
     n_labels, n_positions = len(psi[0]), len(psi)
     # Entries: (-bound, labels in reverse order, score of the tables after the state).
@@ -146,9 +149,10 @@ def _best_paths(lattice: Lattice, n: int) -> list[tuple[Labels, float]]:
     paths: list[tuple[Labels, float]] = []
     while heap and len(paths) < n:
         bound, backwards, suffix = heapq.heappop(heap)
+        if bound == math.inf:
+            break
         if len(backwards) == n_positions:
-            log_p = min(0.0, -bound - lattice.log_z)  # rounding of huge scores could exceed 0
-            paths.append((np.array(backwards[::-1], dtype=np.int32), log_p))
+            paths.append((np.array(backwards[::-1], dtype=np.int32), -bound))
             continue
         t = n_positions - len(backwards) + order - 1  # position of the state's last label
         later = backwards[-order:][::-1]
