@@ -1,5 +1,6 @@
 """crfit.compat.pycrfsuite against python-crfsuite itself: the same parameters, files, labels and numbers."""
 
+import copy
 import math
 import pickle
 import re
@@ -297,7 +298,7 @@ def test_setting_parameters(tmp_path: Path) -> None:
     assert isinstance(trainer.get("feature.minfreq"), float)
     assert trainer.get("feature.possible_states") is True
     assert not trainer.verbose
-    trainer.select("pa")  # resets the parameters, keeps the data
+    trainer.select("PA")  # resets the parameters, keeps the data
     trainer.set("pa_type", 2)
     assert trainer.get("type") == 2
     trainer.train(tmp_path / "model")
@@ -447,20 +448,69 @@ def test_models_are_the_same_bytes_each_time(tmp_path: Path) -> None:
 
 def test_training_needs_data_and_a_place_for_the_model(tmp_path: Path) -> None:
     trainer = pycrfsuite.Trainer(verbose=False)
-    with pytest.raises(ValueError, match="append"):
-        trainer.train(tmp_path / "model")
     trainer.append(X[0], Y[0], 1)
-    with pytest.raises(ValueError, match="append"):
+    with pytest.raises(ValueError, match="held-out group 1"):
         trainer.train(tmp_path / "model", holdout=1)
     with pytest.raises(pycrfsuite.CRFSuiteError, match="no folder"):
         trainer.train(tmp_path / "none" / "model")
     trainer.append([["with\0nul"]], ["A"])
     with pytest.raises(pycrfsuite.CRFSuiteError, match="model"):
         trainer.train(tmp_path / "model")
-    trainer.clear()
-    with pytest.raises(ValueError, match="append"):
-        trainer.train(tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_training_without_data_writes_an_empty_model(algorithm: str, tmp_path: Path) -> None:
+    class Hooked(pycrfsuite.Trainer):
+        error = ""
+
+        def on_prepare_error(self, log: str) -> None:
+            self.error = log
+
+    ours, theirs = Hooked(algorithm, verbose=False), original.Trainer(algorithm, verbose=False)
+    ours.append(X[0], Y[0])
+    ours.clear()
+    with pytest.warns(UserWarning, match="append"):
+        ours.train(tmp_path / "ours")
+    theirs.train(str(tmp_path / "theirs"))
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+    assert "there is no data" in ours.error
+    assert ours.logparser is not None
+    assert [name for name, *_ in ours.logparser.events][-2:] == ["optimization_end", "end"]
+    for name in ("ours", "theirs"):
+        with pytest.raises(ValueError, match="has no labels"):
+            pycrfsuite.Tagger().open(tmp_path / name)
+    with pytest.raises(pycrfsuite.CRFSuiteError, match="no folder"):
+        ours.train(tmp_path / "none" / "model")
+
+
+def test_subclasses_need_not_call_init(tmp_path: Path) -> None:
+    class Collecting(pycrfsuite.Trainer):
+        def __init__(self) -> None:
+            self.messages: list[str] = []
+
+        def message(self, message: str) -> None:
+            self.messages.append(message)
+
+    class Named(pycrfsuite.Tagger):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    trainer, other = Collecting(), Collecting()
+    for x, y in zip(X, Y, strict=True):
+        trainer.append(x, y)
+    other.append([["a"]], ["A"])
+    assert trainer.get_params() == pycrfsuite.Trainer().get_params()
+    trainer.train(tmp_path / "model")
+    assert "type: CRF1d\n" in trainer.messages
+    assert other.messages == []
+    tagger = copy.copy(Named("mine"))
+    with pytest.raises(ValueError, match="closed"):
+        tagger.tag(X[0])
+    with tagger.open(tmp_path / "model"):
+        assert tagger.tag() == []
+        assert len(tagger.tag(X[0])) == len(X[0])
+    assert tagger.name == "mine"
 
 
 def test_training_again_with_more_data(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ from crfit.formats.crfsuite import ALGORITHMS, FEATURES, NO_LIMIT, Parameter, tr
 from crfit.layout import Layout, make_layout
 from crfit.trainers import Auto, NewtonCG, get
 from crfit.training.stopping import Stop
+
+_Self = TypeVar("_Self", bound="BaseTrainer")
 
 ALIASES = {"averaged-perceptron": "ap", "passive-aggressive": "pa"}
 
@@ -98,6 +101,18 @@ class BaseTrainer:
         function.
     """
 
+    verbose: bool
+    algorithm_exact: bool
+    _data: _Sequences
+
+    def __new__(cls: type[_Self], *args: Any, **kwargs: Any) -> _Self:
+        """Make a trainer that also works if a subclass does not call `__init__`, as the original does."""
+        self = super().__new__(cls)
+        self.verbose = self.algorithm_exact = False
+        self._data = _Sequences()
+        BaseTrainer.select(self, "lbfgs")
+        return self
+
     def __init__(
         self,
         algorithm: str | None = None,
@@ -106,8 +121,8 @@ class BaseTrainer:
         algorithm_exact: bool = False,
     ) -> None:
         self.verbose, self.algorithm_exact = verbose, algorithm_exact
-        self._data = _Sequences()
-        self.select(algorithm or "lbfgs")
+        if algorithm is not None:
+            self.select(algorithm)
         self.set_params(params or {})
 
     def append(self, xseq: XSeq, yseq: Iterable[str | bytes], group: int = 0) -> None:
@@ -131,7 +146,7 @@ class BaseTrainer:
 
     def select(self, algorithm: str, type: str = "crf1d") -> None:
         """Select the algorithm and set its parameters to their defaults; the data stays."""
-        name = ALIASES.get(algorithm, algorithm)
+        name = ALIASES.get(algorithm.lower(), algorithm.lower())
         if name not in ALGORITHMS:
             raise OptionError("algorithm", algorithm, f"choose {', '.join([*ALGORITHMS, *ALIASES])}")
         if type != "crf1d":
@@ -171,7 +186,7 @@ class BaseTrainer:
         self._data = _Sequences()
 
     def train(self, model: str | os.PathLike[str], holdout: int = -1) -> None:
-        """Train on the appended sequences and write the model.
+        """Train on the appended sequences and write the model; without any, warn and write an empty one.
 
         Parameters
         ----------
@@ -183,7 +198,7 @@ class BaseTrainer:
         Raises
         ------
         ValueError
-            There is no sequence to train on.
+            All sequences are held out.
         CRFSuiteError
             The model cannot be written.
         KeyboardInterrupt
@@ -194,6 +209,9 @@ class BaseTrainer:
             check_writable(path)
         except OSError as error:
             raise CRFSuiteError(f"{path}: {error.strerror}") from None
+        if not self._data.lengths:
+            self._write_empty(path)
+            return
         data, held_out = self._data.split(holdout)
         self._before_train()
         log = Report(self.message, self._algorithm, self._values, held_out)
@@ -209,7 +227,10 @@ class BaseTrainer:
             crfsuite_model.write(trained, path)
         except ModelFileError as error:
             raise CRFSuiteError(str(error)) from error
-        log.stored(trained, layout, time.perf_counter() - begin)
+        active = int(np.count_nonzero(trained.weights))
+        counts = (active, trained.layout.n_attributes, trained.layout.n_labels)
+        all_counts = (layout.n_weights, layout.n_attributes, layout.n_labels)
+        log.stored(counts, all_counts, time.perf_counter() - begin)
 
     def message(self, message: str) -> None:
         """Receive a message of the log; prints it if `verbose` is set. Override it to do something else."""
@@ -218,6 +239,20 @@ class BaseTrainer:
 
     def _before_train(self) -> None:
         """Called before the first message."""
+
+    def _write_empty(self, path: str) -> None:
+        """Write the model and the log of a run without data."""
+        warnings.warn(
+            "there is no sequence to train on, the model is empty: call append(xseq, yseq) before train",
+            stacklevel=3,
+        )
+        self._before_train()
+        log = Report(self.message, self._algorithm, self._values)
+        log.begin(-1)
+        log.counted(0, 0.0)
+        log.without_data()
+        crfsuite_model.write_empty(path)
+        log.stored((0, 0, 0), (0, 0, 0), 0.0)
 
     def _known(self) -> dict[str, Parameter]:
         """Parameters of the selected algorithm."""
@@ -332,7 +367,7 @@ class Trainer(BaseTrainer):
         self._print(log)
 
     def on_prepare_error(self, log: str) -> None:
-        """CRFsuite failed before its first iteration; crfit raises an error instead."""
+        """There is no first iteration, because there is no data."""
         self._print(log)
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
@@ -398,7 +433,7 @@ class _Sequences:
         """The sequences to train on, and those of the group `holdout` if there are any."""
         held_out = np.array(self.groups, dtype=np.int64) == holdout
         if held_out.all():
-            raise DataError("there is no sequence to train on: call append(xseq, yseq) first")
+            raise DataError(f"there is no sequence to train on: all are in the held-out group {holdout}")
         counts, ids, values, labels = zip(*self.parts, strict=True)
         if any(value is not None for value in values):
             values = tuple(np.ones(len(i)) if v is None else v for i, v in zip(ids, values, strict=True))
