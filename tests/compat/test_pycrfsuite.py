@@ -16,7 +16,7 @@ from crfit.compat import pycrfsuite
 from crfit.compat.pycrfsuite._logparser import LabelScore, TrainLogParser
 from crfit.data import Dataset
 from crfit.demo import recipe_data
-from crfit.errors import DataError, OptionError
+from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.training.stopping import Stop
 
 X, Y = recipe_data(150, seed=3)
@@ -470,7 +470,7 @@ def test_training_without_data_writes_an_empty_model(algorithm: str, tmp_path: P
     ours, theirs = Hooked(algorithm, verbose=False), original.Trainer(algorithm, verbose=False)
     ours.append(X[0], Y[0])
     ours.clear()
-    with pytest.warns(UserWarning, match="append"):
+    with pytest.warns(CrfitWarning, match="append"):
         ours.train(tmp_path / "ours")
     theirs.train(str(tmp_path / "theirs"))
     assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()

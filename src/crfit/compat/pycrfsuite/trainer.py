@@ -26,7 +26,7 @@ from crfit.compat.pycrfsuite.items import XSeq, as_items
 from crfit.compat.pycrfsuite.report import Report
 from crfit.data import Dataset
 from crfit.data.alphabet import Alphabet
-from crfit.errors import CrfitError, DataError, ModelFileError, OptionError
+from crfit.errors import CrfitError, CrfitWarning, DataError, ModelFileError, OptionError
 from crfit.files import check_writable
 from crfit.fit import FitOptions, fit_dataset, make_problem
 from crfit.formats import crfsuite_model
@@ -244,6 +244,7 @@ class BaseTrainer:
         """Write the model and the log of a run without data."""
         warnings.warn(
             "there is no sequence to train on, the model is empty: call append(xseq, yseq) before train",
+            CrfitWarning,
             stacklevel=3,
         )
         self._before_train()
