@@ -370,6 +370,17 @@ def test_period_counts_iterations_of_the_trainer_that_runs(
     assert stop == Stop(grad_rel=1e-5, rel_change=change, window=window)
 
 
+@pytest.mark.parametrize(
+    ("params", "limit"),
+    [({}, None), ({"max_iterations": 7}, 7), ({"max_iterations": 1}, 5), ({"c2": 0, "c1": 0}, None)],
+)
+def test_without_tolerances_training_ends_near_the_optimum(params: dict[str, Any], limit: int | None) -> None:
+    """Nearer than crfit's own default, because L-BFGS ends about 1e-5 above the optimum."""
+    trainer = pycrfsuite.Trainer(verbose=False, params=params)
+    stop = trainer._problem(Dataset.from_sequences(X, Y))[0].stop
+    assert stop == Stop(rel_change=1e-5, tol=3e-5, max_passes=limit)
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_ctrl_c_ends_training_without_a_model(exact: bool, tmp_path: Path) -> None:
     class Impatient(pycrfsuite.Trainer):
@@ -499,8 +510,9 @@ def test_held_out_scores(algorithm: str, tmp_path: Path) -> None:
     ours = held_out(pycrfsuite, tmp_path / "ours", **options, algorithm_exact=True).logparser
     expected, found = theirs.last_iteration, ours.last_iteration
     assert set(expected) <= set(found)
-    assert [(name, score.ref) for name, score in found["scores"].items()] == [
-        (name, score.ref) for name, score in expected["scores"].items()
+    # The original leaves labels without a reference out if it predicts them, which depends on its shuffling.
+    assert [(name, score.ref) for name, score in found["scores"].items() if score.ref] == [
+        (name, score.ref) for name, score in expected["scores"].items() if score.ref
     ]
     assert all(isinstance(score, LabelScore) for score in found["scores"].values())
     assert found["item_accuracy_float"] == float(found["item_accuracy"]) > 0.5

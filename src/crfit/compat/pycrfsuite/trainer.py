@@ -15,7 +15,8 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +36,6 @@ from crfit.layout import Layout, make_layout
 from crfit.trainers import Auto, NewtonCG, get
 from crfit.training.stopping import Stop
 
-_Self = TypeVar("_Self", bound="BaseTrainer")
-
 ALIASES = {"averaged-perceptron": "ap", "passive-aggressive": "pa"}
 
 #: Names of sklearn-crfsuite's arguments that differ from CRFsuite's parameters.
@@ -53,6 +52,8 @@ ARGUMENT_NAMES = {
 ITERATIONS_PER_STEP = 10
 #: Fewest passes of the default trainer, whose first ones only prepare, for `max_iterations`.
 FEWEST_PASSES = 5
+#: Estimated relative distance to the optimum at which the default trainer stops; L-BFGS ends about there.
+TOLERANCE = 3e-5
 
 _HELP = {
     "feature.minfreq": "Drop features that occur less often than this in the training data.",
@@ -101,17 +102,10 @@ class BaseTrainer:
         function.
     """
 
-    verbose: bool
-    algorithm_exact: bool
-    _data: _Sequences
-
-    def __new__(cls: type[_Self], *args: Any, **kwargs: Any) -> _Self:
-        """Make a trainer that also works if a subclass does not call `__init__`, as the original does."""
-        self = super().__new__(cls)
-        self.verbose = self.algorithm_exact = False
-        self._data = _Sequences()
-        BaseTrainer.select(self, "lbfgs")
-        return self
+    # Set here, so that subclasses need not call __init__, as with the original.
+    verbose = False
+    algorithm_exact = False
+    _algorithm = "lbfgs"
 
     def __init__(
         self,
@@ -152,7 +146,7 @@ class BaseTrainer:
         if type != "crf1d":
             raise OptionError("type", type, "the only type is 'crf1d'")
         self._algorithm = name
-        self._values: dict[str, Any] = {entry.name: entry.default for entry in self._known().values()}
+        self._values = self._defaults()
 
     def set(self, name: str, value: Any) -> None:
         """Set a parameter; ValueError if the algorithm does not have it or the value is invalid."""
@@ -255,6 +249,17 @@ class BaseTrainer:
         crfsuite_model.write_empty(path)
         log.stored((0, 0, 0), (0, 0, 0), 0.0)
 
+    @cached_property
+    def _data(self) -> _Sequences:
+        return _Sequences()
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return self._defaults()
+
+    def _defaults(self) -> dict[str, Any]:
+        return {entry.name: entry.default for entry in self._known().values()}
+
     def _known(self) -> dict[str, Parameter]:
         """Parameters of the selected algorithm."""
         return {entry.name: entry for entry in (*FEATURES, *ALGORITHMS[self._algorithm])}
@@ -297,14 +302,17 @@ class BaseTrainer:
         """Stopping rules of lbfgs for the default trainer.
 
         An iteration of L-BFGS is about one pass over the data. Unless a tolerance was set, the default
-        trainer stops by its own rule. It also has its own `window`, unless the user set `period`.
+        trainer stops by its own rule, at a smaller distance to the optimum. It also has its own `window`,
+        unless the user set `period`.
         """
         rules: dict[str, Any] = {}
         known = self._known()
         changed = {name for name in ("epsilon", "delta", "period") if values[name] != known[name].default}
         if values["max_iterations"] < NO_LIMIT:
             rules["max_passes"] = max(values["max_iterations"], FEWEST_PASSES)
-        if changed:
+        if not changed:
+            rules["rel_change"], rules["tol"] = known["delta"].default, TOLERANCE
+        else:
             rules["grad_rel"] = values["epsilon"]
             if values["period"]:
                 rules["rel_change"] = values["delta"]
