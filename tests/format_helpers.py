@@ -1,6 +1,7 @@
 """Models of other tools: small ones to write, and damaged files."""
 
 import itertools
+import os
 import random
 import re
 import struct
@@ -22,8 +23,8 @@ from crfit.formats.parts import Parts, Weights, put_together
 from crfit.inspection.weights import state_weights, transition_weights
 from crfit.model import Model
 
-#: Mutants per format in a normal run.
-N_MUTANTS = 300
+#: Mutants per format.
+N_MUTANTS = int(os.environ.get("CRFIT_MUTANTS", "300"))
 #: What a reader may allocate for a file of a few kilobytes.
 MAX_MEMORY = 20_000_000
 SPECIAL = (0, 1, 2, 3, 7, 8, 9, 255, 256, 2**16, 2**31 - 1, 2**31, 2**32 - 1)

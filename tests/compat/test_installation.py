@@ -36,7 +36,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_programs_run_with_the_original_names(tmp_path: Path) -> None:
     installation.install(tmp_path)
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, env=environment, capture_output=True, text=True
     )

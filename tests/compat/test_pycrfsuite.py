@@ -1,5 +1,6 @@
 """crfit.compat.pycrfsuite against python-crfsuite itself: the same parameters, files, labels and numbers."""
 
+import copy
 import math
 import pickle
 import re
@@ -15,12 +16,11 @@ from crfit.compat import pycrfsuite
 from crfit.compat.pycrfsuite._logparser import LabelScore, TrainLogParser
 from crfit.data import Dataset
 from crfit.demo import recipe_data
-from crfit.errors import DataError, OptionError
+from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.training.stopping import Stop
 
 X, Y = recipe_data(150, seed=3)
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
-TIGHT = {"epsilon": 1e-7, "delta": 1e-8}
 ITEMS = [
     ["a", "b"],
     ("t",),
@@ -297,7 +297,7 @@ def test_setting_parameters(tmp_path: Path) -> None:
     assert isinstance(trainer.get("feature.minfreq"), float)
     assert trainer.get("feature.possible_states") is True
     assert not trainer.verbose
-    trainer.select("pa")  # resets the parameters, keeps the data
+    trainer.select("PA")  # resets the parameters, keeps the data
     trainer.set("pa_type", 2)
     assert trainer.get("type") == 2
     trainer.train(tmp_path / "model")
@@ -320,35 +320,6 @@ def test_invalid_algorithms() -> None:
 
 
 # Training
-
-PROBLEMS: dict[str, dict[str, Any]] = {
-    "defaults": {},
-    "l1": {"c1": 0.3, "c2": 0.05},
-    "all pairs": {"c2": 0.5, "feature.possible_states": True, "feature.possible_transitions": True},
-    "all transitions, l1": {"c1": 0.1, "c2": 0.1, "feature.possible_transitions": 1},
-    "frequent": {"c2": 0.1, "feature.minfreq": 3},
-    "frequent of all pairs": {"c1": 0.1, "feature.minfreq": 2, "feature.possible_states": 1},
-}
-
-
-@pytest.mark.parametrize("params", PROBLEMS.values(), ids=PROBLEMS)
-def test_lbfgs_reaches_the_same_optimum(params: dict[str, Any], tmp_path: Path) -> None:
-    theirs = train(original, tmp_path / "theirs", params=params | TIGHT).logparser
-    exact = train(pycrfsuite, tmp_path / "exact", params=params | TIGHT, algorithm_exact=True).logparser
-    ours = train(pycrfsuite, tmp_path / "ours", params=params | TIGHT).logparser
-    best = theirs.last_iteration["loss"]
-    assert ours.featgen_num_features == exact.featgen_num_features == theirs.featgen_num_features
-    assert exact.last_iteration["loss"] == pytest.approx(best, rel=1e-4)
-    assert ours.last_iteration["loss"] == pytest.approx(best, rel=1e-4)
-    assert ours.last_iteration["loss"] <= best * (1 + 1e-6)
-    assert "Newton-CG optimization\n" in ours.log
-    assert "L-BFGS optimization\n" in exact.log
-    default = train(pycrfsuite, tmp_path / "default", params=params).logparser
-    assert default.last_iteration["loss"] == pytest.approx(best, rel=2e-4)
-    taggers = [original.Tagger() for _ in range(2)]
-    for tagger, name in zip(taggers, ("theirs", "ours"), strict=True):
-        tagger.open(str(tmp_path / name))
-    assert sum(taggers[0].tag(x) != taggers[1].tag(x) for x in X) <= 1
 
 
 @pytest.mark.parametrize("c1", [0.0, 0.1])
@@ -399,6 +370,17 @@ def test_period_counts_iterations_of_the_trainer_that_runs(
     assert stop == Stop(grad_rel=1e-5, rel_change=change, window=window)
 
 
+@pytest.mark.parametrize(
+    ("params", "limit"),
+    [({}, None), ({"max_iterations": 7}, 7), ({"max_iterations": 1}, 5), ({"c2": 0, "c1": 0}, None)],
+)
+def test_without_tolerances_training_ends_near_the_optimum(params: dict[str, Any], limit: int | None) -> None:
+    """Nearer than crfit's own default, because L-BFGS ends about 1e-5 above the optimum."""
+    trainer = pycrfsuite.Trainer(verbose=False, params=params)
+    stop = trainer._problem(Dataset.from_sequences(X, Y))[0].stop
+    assert stop == Stop(rel_change=1e-5, tol=3e-5, max_passes=limit)
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_ctrl_c_ends_training_without_a_model(exact: bool, tmp_path: Path) -> None:
     class Impatient(pycrfsuite.Trainer):
@@ -411,19 +393,6 @@ def test_ctrl_c_ends_training_without_a_model(exact: bool, tmp_path: Path) -> No
     with pytest.raises(KeyboardInterrupt):
         trainer.train(tmp_path / "model")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
-def test_other_algorithms(algorithm: str, tmp_path: Path) -> None:
-    params = {"max_iterations": 15}
-    for module in (original, pycrfsuite):
-        train(module, tmp_path / module.__name__, algorithm, params)
-    accuracies = []
-    for name in ("pycrfsuite", pycrfsuite.__name__):
-        with pycrfsuite.Tagger().open(tmp_path / name) as tagger:
-            right = [a == b for x, y in zip(X, Y, strict=True) for a, b in zip(tagger.tag(x), y, strict=True)]
-            accuracies.append(np.mean(right))
-    assert accuracies[1] == pytest.approx(accuracies[0], abs=0.01)
 
 
 def test_negative_values_are_kept(tmp_path: Path) -> None:
@@ -447,20 +416,69 @@ def test_models_are_the_same_bytes_each_time(tmp_path: Path) -> None:
 
 def test_training_needs_data_and_a_place_for_the_model(tmp_path: Path) -> None:
     trainer = pycrfsuite.Trainer(verbose=False)
-    with pytest.raises(ValueError, match="append"):
-        trainer.train(tmp_path / "model")
     trainer.append(X[0], Y[0], 1)
-    with pytest.raises(ValueError, match="append"):
+    with pytest.raises(ValueError, match="held-out group 1"):
         trainer.train(tmp_path / "model", holdout=1)
     with pytest.raises(pycrfsuite.CRFSuiteError, match="no folder"):
         trainer.train(tmp_path / "none" / "model")
     trainer.append([["with\0nul"]], ["A"])
     with pytest.raises(pycrfsuite.CRFSuiteError, match="model"):
         trainer.train(tmp_path / "model")
-    trainer.clear()
-    with pytest.raises(ValueError, match="append"):
-        trainer.train(tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_training_without_data_writes_an_empty_model(algorithm: str, tmp_path: Path) -> None:
+    class Hooked(pycrfsuite.Trainer):
+        error = ""
+
+        def on_prepare_error(self, log: str) -> None:
+            self.error = log
+
+    ours, theirs = Hooked(algorithm, verbose=False), original.Trainer(algorithm, verbose=False)
+    ours.append(X[0], Y[0])
+    ours.clear()
+    with pytest.warns(CrfitWarning, match="append"):
+        ours.train(tmp_path / "ours")
+    theirs.train(str(tmp_path / "theirs"))
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+    assert "there is no data" in ours.error
+    assert ours.logparser is not None
+    assert [name for name, *_ in ours.logparser.events][-2:] == ["optimization_end", "end"]
+    for name in ("ours", "theirs"):
+        with pytest.raises(ValueError, match="has no labels"):
+            pycrfsuite.Tagger().open(tmp_path / name)
+    with pytest.raises(pycrfsuite.CRFSuiteError, match="no folder"):
+        ours.train(tmp_path / "none" / "model")
+
+
+def test_subclasses_need_not_call_init(tmp_path: Path) -> None:
+    class Collecting(pycrfsuite.Trainer):
+        def __init__(self) -> None:
+            self.messages: list[str] = []
+
+        def message(self, message: str) -> None:
+            self.messages.append(message)
+
+    class Named(pycrfsuite.Tagger):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    trainer, other = Collecting(), Collecting()
+    for x, y in zip(X, Y, strict=True):
+        trainer.append(x, y)
+    other.append([["a"]], ["A"])
+    assert trainer.get_params() == pycrfsuite.Trainer().get_params()
+    trainer.train(tmp_path / "model")
+    assert "type: CRF1d\n" in trainer.messages
+    assert other.messages == []
+    tagger = copy.copy(Named("mine"))
+    with pytest.raises(ValueError, match="closed"):
+        tagger.tag(X[0])
+    with tagger.open(tmp_path / "model"):
+        assert tagger.tag() == []
+        assert len(tagger.tag(X[0])) == len(X[0])
+    assert tagger.name == "mine"
 
 
 def test_training_again_with_more_data(tmp_path: Path) -> None:
@@ -492,8 +510,9 @@ def test_held_out_scores(algorithm: str, tmp_path: Path) -> None:
     ours = held_out(pycrfsuite, tmp_path / "ours", **options, algorithm_exact=True).logparser
     expected, found = theirs.last_iteration, ours.last_iteration
     assert set(expected) <= set(found)
-    assert [(name, score.ref) for name, score in found["scores"].items()] == [
-        (name, score.ref) for name, score in expected["scores"].items()
+    # The original leaves labels without a reference out if it predicts them, which depends on its shuffling.
+    assert [(name, score.ref) for name, score in found["scores"].items() if score.ref] == [
+        (name, score.ref) for name, score in expected["scores"].items() if score.ref
     ]
     assert all(isinstance(score, LabelScore) for score in found["scores"].values())
     assert found["item_accuracy_float"] == float(found["item_accuracy"]) > 0.5

@@ -79,9 +79,12 @@ def test_predictions(crf: CRF) -> None:
     assert found.shape == (len(X_TEST),)
     assert found.dtype == object
     assert found[0] == crf.predict_single(X_TEST[0]) == crf.tagger_.tag(X_TEST[0])
-    same_length = crf.predict([X_TEST[0], X_TEST[0], []])
-    assert [len(labels) for labels in same_length] == [len(X_TEST[0])] * 2 + [0]
-    assert crf.predict([X_TEST[0]]).shape == (1,)
+    n = len(X_TEST[0])
+    assert [len(labels) for labels in crf.predict([X_TEST[0], X_TEST[0], []])] == [n, n, 0]
+    assert crf.predict([X_TEST[0], X_TEST[0]]).shape == (2, n)
+    assert (crf.predict([X_TEST[0]]) == [found[0]]).all()
+    assert crf.predict_marginals([X_TEST[0]]).shape == (1, n)
+    assert crf.predict([]).shape == (0,)
     marginals = crf.predict_marginals(X_TEST)
     assert marginals[1] == crf.predict_marginals_single(X_TEST[1])
     assert sum(marginals[0][0].values()) == pytest.approx(1.0)
@@ -149,6 +152,8 @@ def test_wrong_data() -> None:
         CRF().fit(X, Y[:3])
     with pytest.raises(ValueError, match="both"):
         CRF().fit(X, None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="X is empty"):
+        CRF().fit([], [])
     assert CRF(c2=0.1).fit(iter(X[:20]), iter(Y[:20])).score(X[:20], Y[:20]) > 0.9
     with pytest.raises(ValueError, match="to score"):
         CRF().fit(X, Y).score([], [])
@@ -265,7 +270,7 @@ def test_pickles_of_the_original(crf: CRF, tmp_path: Path) -> None:
         "assert crf.get_params()['algorithm_exact'] is False\n"
         "print(crf.predict(x).tolist())"
     )
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     out = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

@@ -41,11 +41,11 @@ VERBS = {
     "race": "Compare trainers on your data.",
     "inspect": "Show a model's settings and weights.",
     "convert": "Convert models of CRFsuite, CRF++ and Wapiti.",
-    "wapiti": "Train, label, dump and update with the switches of Wapiti.",
     "trainers": "List the trainers, or describe one with its options.",
     "demo": "Train, score and tag on built-in data.",
     "crfsuite": "Run learn, tag and dump with CRFsuite's switches and output.",
     "crfpp": "Run learn and test with CRF++'s switches and output.",
+    "wapiti": "Run train, label, dump and update with Wapiti's switches and output.",
 }
 
 

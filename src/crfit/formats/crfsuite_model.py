@@ -107,6 +107,12 @@ def write(model: Model, path: str | os.PathLike[str]) -> None:
     write_file(path, lambda: _made(model))
 
 
+def write_empty(path: str | os.PathLike[str]) -> None:
+    """Write what CRFsuite writes when it is trained without data: a model without labels."""
+    none = Weights(np.empty(0, np.int64), np.empty(0))
+    write_file(path, lambda: _packed(none, none, Alphabet(), Alphabet()))
+
+
 class _Header(NamedTuple):
     """Fields of the file header; CRFsuite leaves `n_features` 0."""
 
@@ -138,6 +144,8 @@ def _parse(data: bytes) -> Model:
     if header.size != len(data):
         raise damaged(f"its header says {header.size} bytes, but it has {len(data)}")
     labels = _strings(data, header.labels, header.n_labels, "label")
+    if not len(labels):
+        raise ModelFileError("has no labels: CRFsuite was trained without data; train it again")
     attributes = _strings(data, header.attributes, header.n_attributes, "attribute")
     for offset, mark, n in (
         (header.label_features, b"LFRF", header.n_labels + 2),
@@ -226,10 +234,15 @@ def _strings(data: bytes, start: int, n: int, what: str) -> Alphabet:
 def _made(model: Model) -> bytes:
     """Contents of the file."""
     states, transitions, _ = take_apart(model, TOOL, edges=False)
-    labels, Y = model.label_alphabet, model.layout.n_labels
-    state_ptr, _ = to_rows(states.codes, model.layout.n_attributes, Y)
+    return _packed(states, transitions, model.label_alphabet, model.attribute_alphabet)
+
+
+def _packed(states: Weights, transitions: Weights, labels: Alphabet, attributes: Alphabet) -> bytes:
+    """Contents of the file, without attributes that have no weight."""
+    Y = len(labels)
+    state_ptr, _ = to_rows(states.codes, len(attributes), Y)
     used = np.diff(state_ptr) > 0
-    attributes, state_ptr = model.attribute_alphabet.subset(used), state_ptr[np.append(True, used)]
+    attributes, state_ptr = attributes.subset(used), state_ptr[np.append(True, used)]
     n_states = len(states.codes)
     features = np.zeros(n_states + len(transitions.codes), FEATURE)
     features["kind"][n_states:] = TRANSITION

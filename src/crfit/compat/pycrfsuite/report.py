@@ -3,7 +3,7 @@
 `crfit.compat.pycrfsuite._logparser` reads it back.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +12,6 @@ import numpy as np
 from crfit.data import Dataset
 from crfit.evaluation.scores import Score, Scores
 from crfit.fit import HeldOutScorer
-from crfit.layout import Layout
-from crfit.model import Model
 from crfit.training.records import Callback, Result, Run
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import norms, to_numpy
@@ -71,8 +69,7 @@ class Report(Callback):
         if self.held_out is not None:
             objective: Any = run.objective
             self._scorer = HeldOutScorer(self.held_out, objective.layout, n_threads=objective.n_threads)
-        shown = {name: value for name, value in self.parameters.items() if not name.startswith("feature.")}
-        self._write(self._title, *_lines(shown), "")
+        self._begin_training()
 
     def on_step(self, run: Run, progress: Progress) -> None:
         """Write an iteration, unless the trainer has not computed a loss yet."""
@@ -89,20 +86,23 @@ class Report(Callback):
         if not self._n:  # the limits allowed only the warm-up
             last = replace(run.history[-1], grad_norm=result.grad_norm)
             self._iteration(run, last, result.objective)
-        name = "SGD" if self.algorithm == "l2sgd" else self._title.removesuffix(" optimization")
-        ending = _ENDINGS.get(result.reason, f"terminated: {result.message}")
-        self._write(f"{name} {ending}", f"Total seconds required for training: {result.seconds:.3f}", "")
+        self._end_training(_ENDINGS.get(result.reason, f"terminated: {result.message}"), result.seconds)
         if result.reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
 
-    def stored(self, model: Model, layout: Layout, seconds: float) -> None:
-        """Write the sizes of the model, and of the layout that it was trained with."""
-        active = int(np.count_nonzero(model.weights))
+    def without_data(self) -> None:
+        """Write that there is no data to train on."""
+        self._begin_training()
+        self._end_training("terminated with error: there is no data", 0.0)
+
+    def stored(self, active: Sequence[int], total: Sequence[int], seconds: float) -> None:
+        """Write the numbers of features, attributes and labels in the model, and in the data."""
         self._write(
             "Storing the model",
-            f"Number of active features: {active} ({layout.n_weights})",
-            f"Number of active attributes: {model.layout.n_attributes} ({layout.n_attributes})",
-            f"Number of active labels: {model.layout.n_labels} ({layout.n_labels})",
+            *(
+                f"Number of active {name}: {n} ({n_all})"
+                for name, n, n_all in zip(("features", "attributes", "labels"), active, total, strict=True)
+            ),
             "Writing labels",
             "Writing attributes",
             "Writing feature references for transitions",
@@ -110,6 +110,14 @@ class Report(Callback):
             f"Seconds required: {seconds:.3f}",
             "",
         )
+
+    def _begin_training(self) -> None:
+        shown = {name: value for name, value in self.parameters.items() if not name.startswith("feature.")}
+        self._write(self._title, *_lines(shown), "")
+
+    def _end_training(self, ending: str, seconds: float) -> None:
+        name = "SGD" if self.algorithm == "l2sgd" else self._title.removesuffix(" optimization")
+        self._write(f"{name} {ending}", f"Total seconds required for training: {seconds:.3f}", "")
 
     def _iteration(self, run: Run, progress: Progress, loss: float) -> None:
         self._n += 1

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from crfit.compat.pycrfsuite._dumpparser import ParsedDump
@@ -43,13 +44,13 @@ class Tagger:
     ['DET', 'NOUN']
     """
 
-    def __init__(self) -> None:
-        self._model: Model | None = None
-        self._header: dict[str, str] = {}
-        self._labels: frozenset[str] = frozenset()
-        self._items: list[Item] = []
-        self._best: list[str] = []
-        self._marginals: list[dict[str, float]] | None = None
+    # Set here, so that subclasses need not call __init__, as with the original.
+    _model: Model | None = None
+    _header: Mapping[str, str] = MappingProxyType({})
+    _labels: frozenset[str] = frozenset()
+    _items: Sequence[Item] = ()
+    _best: Sequence[str] = ()
+    _marginals: list[dict[str, float]] | None = None
 
     def open(self, name: str | os.PathLike[str]) -> contextlib.closing[Tagger]:
         """Open a model file.

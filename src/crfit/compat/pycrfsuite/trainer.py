@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from crfit.compat.pycrfsuite.items import XSeq, as_items
 from crfit.compat.pycrfsuite.report import Report
 from crfit.data import Dataset
 from crfit.data.alphabet import Alphabet
-from crfit.errors import CrfitError, DataError, ModelFileError, OptionError
+from crfit.errors import CrfitError, CrfitWarning, DataError, ModelFileError, OptionError
 from crfit.files import check_writable
 from crfit.fit import FitOptions, fit_dataset, make_problem
 from crfit.formats import crfsuite_model
@@ -50,6 +52,8 @@ ARGUMENT_NAMES = {
 ITERATIONS_PER_STEP = 10
 #: Fewest passes of the default trainer, whose first ones only prepare, for `max_iterations`.
 FEWEST_PASSES = 5
+#: Estimated relative distance to the optimum at which the default trainer stops; L-BFGS ends about there.
+TOLERANCE = 3e-5
 
 _HELP = {
     "feature.minfreq": "Drop features that occur less often than this in the training data.",
@@ -98,6 +102,11 @@ class BaseTrainer:
         function.
     """
 
+    # Set here, so that subclasses need not call __init__, as with the original.
+    verbose = False
+    algorithm_exact = False
+    _algorithm = "lbfgs"
+
     def __init__(
         self,
         algorithm: str | None = None,
@@ -106,8 +115,8 @@ class BaseTrainer:
         algorithm_exact: bool = False,
     ) -> None:
         self.verbose, self.algorithm_exact = verbose, algorithm_exact
-        self._data = _Sequences()
-        self.select(algorithm or "lbfgs")
+        if algorithm is not None:
+            self.select(algorithm)
         self.set_params(params or {})
 
     def append(self, xseq: XSeq, yseq: Iterable[str | bytes], group: int = 0) -> None:
@@ -131,13 +140,13 @@ class BaseTrainer:
 
     def select(self, algorithm: str, type: str = "crf1d") -> None:
         """Select the algorithm and set its parameters to their defaults; the data stays."""
-        name = ALIASES.get(algorithm, algorithm)
+        name = ALIASES.get(algorithm.lower(), algorithm.lower())
         if name not in ALGORITHMS:
             raise OptionError("algorithm", algorithm, f"choose {', '.join([*ALGORITHMS, *ALIASES])}")
         if type != "crf1d":
             raise OptionError("type", type, "the only type is 'crf1d'")
         self._algorithm = name
-        self._values: dict[str, Any] = {entry.name: entry.default for entry in self._known().values()}
+        self._values = self._defaults()
 
     def set(self, name: str, value: Any) -> None:
         """Set a parameter; ValueError if the algorithm does not have it or the value is invalid."""
@@ -171,7 +180,7 @@ class BaseTrainer:
         self._data = _Sequences()
 
     def train(self, model: str | os.PathLike[str], holdout: int = -1) -> None:
-        """Train on the appended sequences and write the model.
+        """Train on the appended sequences and write the model; without any, warn and write an empty one.
 
         Parameters
         ----------
@@ -183,7 +192,7 @@ class BaseTrainer:
         Raises
         ------
         ValueError
-            There is no sequence to train on.
+            All sequences are held out.
         CRFSuiteError
             The model cannot be written.
         KeyboardInterrupt
@@ -194,6 +203,9 @@ class BaseTrainer:
             check_writable(path)
         except OSError as error:
             raise CRFSuiteError(f"{path}: {error.strerror}") from None
+        if not self._data.lengths:
+            self._write_empty(path)
+            return
         data, held_out = self._data.split(holdout)
         try:
             self.train_dataset(data, path, held_out, holdout)
@@ -235,7 +247,10 @@ class BaseTrainer:
         if model:
             begin = time.perf_counter()
             crfsuite_model.write(trained, model)
-            log.stored(trained, layout, time.perf_counter() - begin)
+            active = int(np.count_nonzero(trained.weights))
+            counts = (active, trained.layout.n_attributes, trained.layout.n_labels)
+            all_counts = (layout.n_weights, layout.n_attributes, layout.n_labels)
+            log.stored(counts, all_counts, time.perf_counter() - begin)
 
     def message(self, message: str) -> None:
         """Receive a message of the log; prints it if `verbose` is set. Override it to do something else."""
@@ -244,6 +259,32 @@ class BaseTrainer:
 
     def _before_train(self) -> None:
         """Called before the first message."""
+
+    def _write_empty(self, path: str) -> None:
+        """Write the model and the log of a run without data."""
+        warnings.warn(
+            "there is no sequence to train on, the model is empty: call append(xseq, yseq) before train",
+            CrfitWarning,
+            stacklevel=3,
+        )
+        self._before_train()
+        log = Report(self.message, self._algorithm, self._values)
+        log.begin(-1)
+        log.counted(0, 0.0)
+        log.without_data()
+        crfsuite_model.write_empty(path)
+        log.stored((0, 0, 0), (0, 0, 0), 0.0)
+
+    @cached_property
+    def _data(self) -> _Sequences:
+        return _Sequences()
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return self._defaults()
+
+    def _defaults(self) -> dict[str, Any]:
+        return {entry.name: entry.default for entry in self._known().values()}
 
     def _known(self) -> dict[str, Parameter]:
         """Parameters of the selected algorithm."""
@@ -287,14 +328,17 @@ class BaseTrainer:
         """Stopping rules of lbfgs for the default trainer.
 
         An iteration of L-BFGS is about one pass over the data. Unless a tolerance was set, the default
-        trainer stops by its own rule. It also has its own `window`, unless the user set `period`.
+        trainer stops by its own rule, at a smaller distance to the optimum. It also has its own `window`,
+        unless the user set `period`.
         """
         rules: dict[str, Any] = {}
         known = self._known()
         changed = {name for name in ("epsilon", "delta", "period") if values[name] != known[name].default}
         if values["max_iterations"] < NO_LIMIT:
             rules["max_passes"] = max(values["max_iterations"], FEWEST_PASSES)
-        if changed:
+        if not changed:
+            rules["rel_change"], rules["tol"] = known["delta"].default, TOLERANCE
+        else:
             rules["grad_rel"] = values["epsilon"]
             if values["period"]:
                 rules["rel_change"] = values["delta"]
@@ -358,7 +402,7 @@ class Trainer(BaseTrainer):
         self._print(log)
 
     def on_prepare_error(self, log: str) -> None:
-        """CRFsuite failed before its first iteration; crfit raises an error instead."""
+        """There is no first iteration, because there is no data."""
         self._print(log)
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
@@ -424,7 +468,7 @@ class _Sequences:
         """The sequences to train on, and those of the group `holdout` if there are any."""
         held_out = np.array(self.groups, dtype=np.int64) == holdout
         if held_out.all():
-            raise DataError("there is no sequence to train on: call append(xseq, yseq) first")
+            raise DataError(f"there is no sequence to train on: all are in the held-out group {holdout}")
         counts, ids, values, labels = zip(*self.parts, strict=True)
         if any(value is not None for value in values):
             values = tuple(np.ones(len(i)) if v is None else v for i, v in zip(ids, values, strict=True))

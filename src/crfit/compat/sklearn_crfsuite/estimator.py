@@ -196,16 +196,22 @@ class CRF(Estimator):
         return self
 
     def predict(self, X: Iterable[XSeq]) -> NDArray[np.object_]:
-        """Return the most probable labels of each sequence, an array of lists of str."""
-        return _array(self._model().tag_many([as_items(x) for x in X]))
+        """Return the most probable labels of each sequence, an array of lists of str.
+
+        As in sklearn-crfsuite, the array is two-dimensional if all sequences have the same length.
+        """
+        return np.array(self._model().tag_many([as_items(x) for x in X]), dtype=object)
 
     def predict_single(self, xseq: XSeq) -> list[str]:
         """Return the most probable labels of one sequence."""
         return self._model().tag(as_items(xseq))
 
     def predict_marginals(self, X: Iterable[XSeq]) -> NDArray[np.object_]:
-        """Return the probability of each label at each position, an array of lists of dicts."""
-        return _array(self._model().marginals_many([as_items(x) for x in X]))
+        """Return the probability of each label at each position, an array of lists of dicts.
+
+        As in sklearn-crfsuite, the array is two-dimensional if all sequences have the same length.
+        """
+        return np.array(self._model().marginals_many([as_items(x) for x in X]), dtype=object)
 
     def predict_marginals_single(self, xseq: XSeq) -> list[dict[str, float]]:
         """Return the probability of each label at each position of one sequence."""
@@ -298,13 +304,7 @@ def _append(trainer: BaseTrainer, X: Any, y: Any, group: int) -> None:
     X, y = (given if isinstance(given, Sized) else list(given) for given in (X, y))
     if len(X) != len(y):
         raise DataError(f"X has {len(X)} sequences and y has {len(y)}: give one list of labels per sequence")
+    if not len(X) and group != _HELD_OUT:
+        raise DataError("X is empty: give at least one sequence to train on")
     for xseq, yseq in zip(X, y, strict=True):
         trainer.append(xseq, yseq, group)
-
-
-def _array(entries: list[Any]) -> NDArray[np.object_]:
-    """One-dimensional array of lists, also if all have the same length."""
-    array = np.empty(len(entries), dtype=object)
-    for k, entry in enumerate(entries):
-        array[k] = entry
-    return array
