@@ -1,8 +1,8 @@
 """The default trainer against crfit's other trainers and CRFsuite, and whether it ends where it says.
 
 Every run of crfit has its default rules, so it ends by itself. The reference optimum is the stored one
-(`bench.optimum`); on the largest corpora it is the end of a run of the default to an estimated distance of
-1e-7. CRFsuite runs until it is as near as the middle gap, or until its limit of seconds.
+(`bench.optimum`). `bench.speed.large` has the large corpora. CRFsuite runs until it is as near as the middle
+gap, or until its limit of seconds.
 """
 
 import math
@@ -35,12 +35,8 @@ PROBLEMS = {
     "ewt-few-pairs": ("EWT parts of speech, observed transitions", 120.0),
     "conll2002-es-tutorial": ("Tutorial of sklearn-crfsuite, `l1 = 0.1`, `l2 = 0.2`", 300.0),
 }
-LARGE = {
-    "brown-few-pairs": ("Brown parts of speech, observed transitions", 0.0),
-    "amalgum-few-pairs": ("AMALGUM parts of speech, observed transitions", 0.0),
-}
 QUICK = {"recipes-few": ("recipe lines", 10.0)}
-#: Trainers by title, on all problems and on the large ones.
+#: Trainers by title, without and with l1.
 TRAINERS = {
     "newton_cg, start on the dual": "newton_cg:start=eg",
     "EG": "eg:shards=2",
@@ -48,25 +44,22 @@ TRAINERS = {
     "L-BFGS, diagonal": "lbfgs:scaling=diagonal",
 }
 L1_TRAINERS = {"EG": "eg:shards=2", "L-BFGS": "lbfgs"}
-LARGE_TRAINERS = {"L-BFGS": "lbfgs", "SGD": "sgd:schedule=exponential:batch=8:epochs=20"}
 GAPS = (1e-2, 1e-3, 1e-4)
 MIDDLE = GAPS[1]
 ROUNDS = 3
-SECONDS, LARGE_SECONDS = 60.0, 90.0
-SURE = 1e-7  # of the reference on large corpora
+SECONDS = 60.0
 
 
 def tasks(quick: bool) -> list[Task]:
     made = []
-    for name, (_, limit) in (QUICK if quick else PROBLEMS | LARGE).items():
-        large = name in LARGE
-        made.append(Task(f"{name}/optimum", name, {"what": "optimum", "large": large}, 1800.0))
+    for name, (_, limit) in (QUICK if quick else PROBLEMS).items():
+        made.append(Task(f"{name}/optimum", name, {"what": "optimum"}, 1800.0))
         l1 = problems.problem(name).l1 > 0.0
-        others = LARGE_TRAINERS if large else L1_TRAINERS if l1 else TRAINERS
+        others = L1_TRAINERS if l1 else TRAINERS
         for title, text in {DEFAULT: DEFAULT, **others}.items():
-            rounds = 1 if quick or ((large or l1) and title != DEFAULT) else 2 if large else ROUNDS
+            rounds = 1 if quick or (l1 and title != DEFAULT) else ROUNDS
             facts: Row = {"what": "training", "tool": "crfit_race", "variant": title, "text": text}
-            facts |= {"rounds": rounds, "large": large}
+            facts["rounds"] = rounds
             made.append(Task(f"{name}/{text.replace(':', '-')}", name, facts, 1200.0))
         if limit and can_be_given(tool(RIVAL), problems.problem(name)):
             facts = {"what": "rival", "tool": RIVAL, "seconds_limit": limit}
@@ -80,14 +73,10 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     if settings["what"] == "optimum":
         data = loaded.train
         sizes = {"n_labels": data.n_labels, "n_tokens": data.n_tokens, "n_sequences": data.n_sequences}
-        if settings["large"]:
-            best = crfit.train(loaded.objective(THREADS), stop=crfit.Stop(tol=SURE)).objective
-        else:
-            best = optimum.find(loaded, setting).objective
-        yield {"objective": best, **sizes}
+        yield {"objective": optimum.find(loaded, setting).objective, **sizes}
     elif settings["what"] == "training":
         for number in range(settings["rounds"]):
-            yield from _trained(loaded, settings["text"], settings["large"], number)
+            yield from _trained(loaded, settings["text"], number)
     else:
         best = optimum.find(loaded, setting).objective
         limits = Limits(seconds=settings["seconds_limit"], objective=best * (1 + MIDDLE), scores=False)
@@ -95,11 +84,9 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
             yield {"seconds": point.seconds, "objective": point.objective, "iteration": point.iteration}
 
 
-def _trained(loaded: problems.Loaded, text: str, large: bool, number: int) -> Iterator[Row]:
+def _trained(loaded: problems.Loaded, text: str, number: int) -> Iterator[Row]:
     """A row for each step that knows F, the last one with how the run ended."""
-    stop = crfit.Stop(seconds=LARGE_SECONDS if large else SECONDS)
-    if text.startswith("sgd"):
-        stop = crfit.Stop(seconds=LARGE_SECONDS, change="objective", rel_change=0.0)
+    stop = crfit.Stop(seconds=SECONDS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         run = crfit.train(loaded.objective(THREADS), trainer_of(text, 0), stop=stop)
@@ -150,7 +137,7 @@ class _Standing:
 
 
 def _measured(results: Results) -> dict[str, str]:
-    titles = PROBLEMS | LARGE | QUICK
+    titles = PROBLEMS | QUICK
     there = {row["problem"] for row in results.where(what="optimum")}
     return {name: title for name, (title, _) in titles.items() if name in there}
 

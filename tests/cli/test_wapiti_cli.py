@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import crfit
-import libwapiti
+import wapiti_program
 from crfit.data.templates import Template
 from crfit.formats import wapiti
 
@@ -420,7 +420,7 @@ def test_standard_streams(files, call, monkeypatch):
 def theirs(files):
     """A model that Wapiti trained."""
     arguments = ["-p", files / "patterns", "-1", 0.1, "-2", 0.1, "-i", 30, files / "train", files / "theirs"]
-    libwapiti.program("train", *arguments)
+    wapiti_program.program("train", *arguments)
     return files / "theirs"
 
 
@@ -434,7 +434,7 @@ def test_scores_against_wapiti(files, theirs, posterior):
     for rows, (own,) in zip(
         sequences(12, 1), labellings(model, data, 1, scores=True, posterior=posterior), strict=True
     ):
-        labels, score, scores = libwapiti.decoded(theirs, [row[:2] for row in rows], posterior)
+        labels, score, scores = wapiti_program.decoded(theirs, [row[:2] for row in rows], posterior)
         assert own.labels == labels
         assert own.score == pytest.approx(score, abs=1e-9)
         assert own.scores == pytest.approx(scores, abs=1e-9)
@@ -453,7 +453,7 @@ def test_output_against_wapiti(files, theirs, call):
     ):
         name = files / ("gold" if "-c" in switches else "test")
         ran = call("wapiti", "label", "-m", theirs, *switches, name, code=0)
-        out, err = libwapiti.program("label", "-m", theirs, *switches, name)
+        out, err = wapiti_program.program("label", "-m", theirs, *switches, name)
         assert ran.err == err.replace("-nan", "nan")
         if "-s" in switches:  # the last decimal may differ
             numbers = [np.array(re.findall(r"-?\d+\.\d+", text), dtype=float) for text in (ran.out, out)]
@@ -463,7 +463,7 @@ def test_output_against_wapiti(files, theirs, call):
             assert ran.out == out
     (files / "part").write_text((files / "gold").read_text().replace("X", "?"))
     ran = call("wapiti", "label", "-m", theirs, "--force", files / "part", code=0)
-    assert ran.out == libwapiti.program("label", "-m", theirs, "--force", files / "part")[0]
+    assert ran.out == wapiti_program.program("label", "-m", theirs, "--force", files / "part")[0]
 
 
 def test_weights_against_wapiti(files, theirs, call):
@@ -471,14 +471,14 @@ def test_weights_against_wapiti(files, theirs, call):
     for switches in ((), ("-p", "3"), ("--all",)):
         assert (
             call("wapiti", "dump", *switches, theirs, code=0).out
-            == libwapiti.program("dump", *switches, theirs)[0]
+            == wapiti_program.program("dump", *switches, theirs)[0]
         )
     (files / "patch").write_text("u0:a # X 2.5\n*2:true X Y 0x1p2\n")
     call("wapiti", "update", "-c", "-m", theirs, files / "patch", files / "own", code=0)
-    libwapiti.program("update", "-c", "-m", theirs, files / "patch", files / "other")
+    wapiti_program.program("update", "-c", "-m", theirs, files / "patch", files / "other")
     assert (files / "own").read_bytes() == (files / "other").read_bytes()
 
 
 def test_wapiti_labels_with_models_of_crfit(files, call):
     ran = call("wapiti", "label", "-m", files / "model", files / "test", code=0)
-    assert libwapiti.program("label", "-m", files / "model", files / "test")[0] == ran.out
+    assert wapiti_program.program("label", "-m", files / "model", files / "test")[0] == ran.out

@@ -209,6 +209,11 @@ def letters(n):
     return make_objective(random_dataset(3, [10] * n, n_labels=3, n_attributes=3))
 
 
+def many_labels(n_threads):
+    """Its warm-up is on mini-batches anyway."""
+    return make_objective(random_dataset(3, [2] * 9, n_labels=32, n_attributes=9), n_threads=n_threads)
+
+
 def items(n_threads):
     """Easy for Newton's method from zero weights."""
     data = random_dataset(3, [1] * 20, n_labels=2, n_attributes=40)
@@ -240,7 +245,11 @@ def limited(monkeypatch, n_bytes):
         (lambda: problem(order=2), ELSE, NewtonCG()),
         (lambda: letters(15), PIXELS, LBFGS(scaling="diagonal")),
         (lambda: letters(14), ELSE, NewtonCG()),
-        (lambda: items(4), ELSE, NewtonCG()),
+        (lambda: problem(n_threads=7), ELSE, NewtonCG()),
+        (lambda: problem(n_threads=8), ELSE, NewtonCG(batch=8)),
+        (lambda: problem(n_threads=8, l1=0.1), L1, NewtonCG()),
+        (lambda: many_labels(8), ELSE, NewtonCG()),
+        (lambda: items(8), ELSE, NewtonCG()),
     ],
 )
 def test_each_rule_and_its_reason(objective, rule, trainer):

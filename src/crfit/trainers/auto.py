@@ -6,11 +6,12 @@ measurements behind them are in docs/which-trainer.md.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crfit.engines.objective import Objective
 from crfit.threads import memory_limit
-from crfit.trainers.newton.newton_cg import NewtonCG
+from crfit.trainers.newton.newton_cg import NewtonCG, is_easy
+from crfit.trainers.newton.starts import BATCH, FEW_TRANSITIONS
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
 from crfit.trainers.registry import State, Step, Trainer, register
 from crfit.vectors import Vector
@@ -22,6 +23,8 @@ NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
 TABLE_SHARE = 0.5
 
 
+#: From this many threads on mini-batches are the fastest warm-up, also with few label pairs.
+MANY_THREADS = 8
 #: L-BFGS is faster from this many positions per attribute on.
 MANY_POSITIONS = 50.0
 
@@ -47,6 +50,12 @@ def _tables_are_too_large(objective: Objective) -> bool:
     return limit is not None and getattr(objective, "table_bytes", 0) > limit
 
 
+def newton_for(objective: Objective, **options: Any) -> NewtonCG:
+    """newton_cg with the warm-up that suits the number of threads."""
+    few = objective.n_transitions <= FEW_TRANSITIONS and objective.l1 == 0.0 and not is_easy(objective)
+    return NewtonCG(batch=BATCH if few and objective.n_threads >= MANY_THREADS else None, **options)
+
+
 RULES = (
     Rule(
         "no penalty: l1 = l2 = 0",
@@ -66,14 +75,14 @@ RULES = (
         "caching all marginals would take more than half of the memory",
         _tables_are_too_large,
         "newton_cg, with a smaller cache",
-        lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB"),
+        lambda objective: newton_for(objective, cache=f"{(table_limit() or 0) >> 20}MiB"),
         "it caches the marginals that fit into half of the memory and recomputes the rest",
     ),
     Rule(
         "l1 > 0",
         lambda objective: objective.l1 > 0.0,
         "newton_cg",
-        lambda objective: NewtonCG(),
+        newton_for,
         "with l1 > 0 it reaches the optimum in fewer passes over the data than lbfgs (OWL-QN)",
     ),
     Rule(
@@ -87,7 +96,7 @@ RULES = (
         "otherwise",
         lambda objective: True,
         "newton_cg",
-        lambda objective: NewtonCG(),
+        newton_for,
         "with l1 = 0 and l2 > 0 it reaches the optimum in few passes over the data",
     ),
 )

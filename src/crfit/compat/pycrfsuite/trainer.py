@@ -52,6 +52,8 @@ ARGUMENT_NAMES = {
 ITERATIONS_PER_STEP = 10
 #: Fewest passes of the default trainer, whose first ones only prepare, for `max_iterations`.
 FEWEST_PASSES = 5
+#: With fewer iterations than this, SGD has no time to get near the optimum.
+FEW_ITERATIONS = 50
 #: Estimated relative distance to the optimum at which the default trainer stops; L-BFGS ends about there.
 TOLERANCE = 3e-5
 
@@ -312,7 +314,7 @@ class BaseTrainer:
         fast = self._algorithm == "lbfgs" and not self.algorithm_exact
         stop = self._limits(values) if fast else found.stop
         options = FitOptions(
-            trainer=Auto() if fast else get(found.trainer, **found.options),
+            trainer=self._default(values) if fast else get(found.trainer, **found.options),
             stop=stop,
             l1=kinds["l1"],
             l2=kinds["l2"],
@@ -323,6 +325,11 @@ class BaseTrainer:
                 steps = max(1, round(stop.window / ITERATIONS_PER_STEP))
                 options = replace(options, stop=replace(stop, window=steps))
         return options, layout
+
+    def _default(self, values: Mapping[str, Any]) -> Auto | NewtonCG:
+        """The default trainer; for few iterations with a warm-up whose first epochs are better."""
+        few = values["max_iterations"] < FEW_ITERATIONS and values["c1"] + values["c2"] > 0.0
+        return NewtonCG(start="eg") if few else Auto()
 
     def _limits(self, values: Mapping[str, Any]) -> Stop:
         """Stopping rules of lbfgs for the default trainer.

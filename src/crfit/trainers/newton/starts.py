@@ -147,9 +147,9 @@ class Probe(NamedTuple):
     growth: float  # the penalty relative to the loss
 
 
-def probe(objective: Objective, w: Vector, seed: int) -> Probe | None:
+def probe(objective: Objective, w: Vector, seed: int, batch: int | None = None) -> Probe | None:
     """Run two short epochs of SGD from `w`; None if losses are not finite."""
-    trainer = _sgd(objective, seed, DECAY)
+    trainer = _sgd(objective, seed, DECAY, batch)
     run = objective.online(w, None, trainer.batch)
     try:
         eta0 = calibrate_by_grid(Trial(objective, run, w, trainer.rate, trainer.batch), RATES)
@@ -169,30 +169,33 @@ def _sgd(
     objective: Objective,
     seed: int,
     decay: float,
+    batch: int | None,
     eta0: float | None = None,
     averaging: int | None = None,
 ) -> SGD:
-    n, batch = objective.n_sequences, 1
-    if objective.n_transitions > FEW_TRANSITIONS:
-        # It must not be a large part of the data, nor may its share of the penalty shrink weights much.
-        batch = max(1, min(2 * BATCH if n >= LARGE else BATCH, n // 8))
+    n = objective.n_sequences
+    if batch is None:
+        many = objective.n_transitions > FEW_TRANSITIONS
+        batch = 1 if not many else 2 * BATCH if n >= LARGE else BATCH
+    # It must not be a large part of the data, nor may its share of the penalty shrink weights much.
+    batch = max(1, min(batch, n // 8))
     return SGD("exponential", eta0, decay=decay, batch=batch, averaging=averaging, seed=seed)
 
 
 def stochastic_start(
-    objective: Objective, w: Vector, seed: int, state: State | None = None
+    objective: Objective, w: Vector, seed: int, state: State | None = None, batch: int | None = None
 ) -> Generator[Step, None, bool]:
     """Yield a provisional step per epoch, the last one averaged; return whether the warm-up helped."""
     if state is not None:
         found: Probe | None = Probe(float(state["eta0"]), float(state["growth"]))
     else:
-        found = probe(objective, w, seed)
+        found = probe(objective, w, seed, batch)
     met: list[float] = [] if state is None else [float(value) for value in state["met"]]
     averaged = found is None or (state is not None and "total" in state)
     while found is not None and not averaged:
         averaged = _ended(met)
         decay = DECAY if found.growth >= GROWN else SLOW_DECAY
-        trainer = _sgd(objective, seed, decay, found.eta0, averaging=len(met) if averaged else None)
+        trainer = _sgd(objective, seed, decay, batch, found.eta0, len(met) if averaged else None)
         for step in trainer.steps(objective, w, state):
             if step.stop is StopReason.DIVERGED:
                 met, averaged = [], True
