@@ -1,10 +1,8 @@
-"""The default on large corpora and label sets, beside crfit's L-BFGS and SGD and CRFsuite.
+"""The default on large corpora, beside crfit's L-BFGS and SGD.
 
-One run of the default to an estimated distance of 1e-5 gives the reference optimum, the seconds to each gap,
-and when a run with default rules would end. CRFsuite has `RIVAL_SECONDS`, which is rarely enough: the
-seconds that it would need are those of its iterations so far, times the iterations of crfit's L-BFGS, which
-takes the same kind of steps. If L-BFGS did not get there either, they are a lower bound. crfit has as many
-threads as the process may use.
+One run of the default to an estimated distance of 1e-5 gives the reference optimum, the seconds to the gap,
+and when a run with default rules would end. crfit has as many threads as the process may use. What an
+iteration of CRFsuite costs on these corpora is in `bench.speed.growth`.
 """
 
 import math
@@ -18,20 +16,16 @@ from bench import problems
 from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.setting import Setting
-from bench.tables import Column, table_of
-from bench.tools import can_be_given, tool
+from bench.tables import Column, gap_words, table_of
+from bench.tools import tool
 from bench.tools.tool import Limits
 from crfit.errors import ConvergenceWarning
 
-TITLE = "the default on large corpora and label sets"
-RIVAL = "python_crfsuite"
+TITLE = "the default on large corpora"
 PROBLEMS = {
     "amalgum-few-pairs": "AMALGUM parts of speech",
     "brown-few-pairs": "Brown parts of speech",
-    "brown-all-pairs": "Brown parts of speech, all label pairs",
     "brown-full-few-pairs": "Brown, full tags",
-    "icepahc-few-pairs": "IcePaHC Icelandic morphology",
-    "lasla-few-pairs": "LASLA Latin morphology",
 }
 QUICK = {"recipes-few": "recipe lines"}
 #: Trainers by title; the first is the default.
@@ -41,9 +35,7 @@ TRAINERS = {
     "SGD": "sgd:schedule=exponential:batch=8:epochs=20",
 }
 GAP, SURE = 1e-3, 1e-5
-SECONDS, OTHER_SECONDS, RIVAL_SECONDS, QUICK_SECONDS = 450.0, 45.0, 240.0, 10.0
-#: One iteration of CRFsuite takes longer than that.
-NO_RIVAL = ("lasla-few-pairs",)
+SECONDS, OTHER_SECONDS, QUICK_SECONDS = 450.0, 45.0, 10.0
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -55,21 +47,12 @@ def tasks(quick: bool) -> list[Task]:
             made.append(
                 Task(f"{name}/{text.partition(':')[0]}", name, {**facts, "text": text}, 3 * limit + 300)
             )
-        if name not in NO_RIVAL and can_be_given(tool(RIVAL), problems.problem(name)):
-            limit = QUICK_SECONDS if quick else RIVAL_SECONDS
-            facts = {"what": "rival", "tool": RIVAL, "variant": "CRFsuite", "seconds_limit": limit}
-            made.append(Task(f"{name}/crfsuite", name, facts, limit + 30))
     return made
 
 
 def measure(task: Task, setting: Setting) -> Iterator[Row]:
     loaded = problems.problem(task.problem).load(setting.data)
     settings, data = task.settings, loaded.train
-    if settings["what"] == "rival":
-        limits = Limits(seconds=settings["seconds_limit"], scores=False)
-        for point in tool(RIVAL).run(loaded, limits).points:
-            yield {"seconds": point.seconds, "objective": point.objective, "iteration": point.iteration}
-        return
     n_threads = len(os.sched_getaffinity(0))
     if settings["text"] != "auto":
         limits = Limits(seconds=settings["seconds_limit"], n_threads=n_threads, scores=False)
@@ -96,41 +79,20 @@ def _steps(results: Results, name: str, variant: str) -> list[Row]:
 
 
 def _line(results: Results, name: str, title: str) -> "Row | None":
-    runs = {one: _steps(results, name, one) for one in (*TRAINERS, "CRFsuite")}
+    runs = {one: _steps(results, name, one) for one in TRAINERS}
     ours = runs["default"]
     if not ours:
         return None
     best = min(row["objective"] for steps in runs.values() for row in steps)
-    at = {
-        one: next((row for row in steps if row["objective"] <= best * (1 + GAP)), None)
-        for one, steps in runs.items()
-    }
     end = next((row for row in ours if row["left"] is not None and row["left"] <= 1e-4), ours[-1])
     (sizes,) = (row for row in results.where(problem=name, variant="default") if row.get("n_labels"))
-    # Iteration 0 is the evaluation at zero weights; reading is not part of the seconds.
-    done = [row for row in runs["CRFsuite"] if row["iteration"]]
-    each = done[-1]["seconds"] / done[-1]["iteration"] if done else None
-    reached, tried = at["L-BFGS"], runs["L-BFGS"][-1:]
-    iterations = reached["iteration"] if reached else tried[0]["iteration"] if tried else None
-    needed = None
-    if at["CRFsuite"]:
-        needed = at["CRFsuite"]["seconds"]
-    elif each is not None and iterations is not None:
-        needed = each * iterations
-    seconds = at["default"]["seconds"] if at["default"] else None
-    return {
-        "title": title,
-        **{key: sizes[key] for key in ("n_labels", "n_tokens", "threads")},
-        "seconds": seconds,
-        "end": end["seconds"],
-        "gap": end["objective"] / best - 1,
-        "lbfgs": reached["seconds"] if reached else None,
-        "sgd": at["SGD"]["seconds"] if at["SGD"] else None,
-        "iteration": each,
-        "needed": needed,
-        "bound": at["CRFsuite"] is None and reached is None,
-        "times": needed / seconds if needed and seconds else None,
-    }
+    line: Row = {"title": title, "end": end["seconds"], "gap": end["objective"] / best - 1}
+    line |= {key: sizes[key] for key in ("n_labels", "n_tokens", "threads")}
+    for one, steps in runs.items():
+        there = (row["seconds"] for row in steps if row["objective"] <= best * (1 + GAP))
+        line[one] = next(there, None)
+        line[f"{one} at last"] = steps[-1]["objective"] / best - 1 if steps else None
+    return line
 
 
 def _lines(results: Results) -> list[Row]:
@@ -138,25 +100,26 @@ def _lines(results: Results) -> list[Row]:
     return [line for name, title in titles.items() if (line := _line(results, name, title)) is not None]
 
 
+def _others(row: Row, one: str) -> str:
+    """Seconds to the gap, or how far it got."""
+    if row[one] is not None:
+        return f"{row[one]:.1f}"
+    return "" if row[f"{one} at last"] is None else f"– ({gap_words(row[f'{one} at last'])})"
+
+
 def tables(results: Results) -> dict[str, str]:
-    lines = _lines(results)
-
-    def bounded(key: str, text: str) -> Any:
-        return lambda row: "" if row[key] is None else f"{'> ' * row['bound']}{row[key]:{text}}"
-
     columns: list[Column[Any]] = [
         Column("", lambda row: row["title"]),
         Column("labels", lambda row: row["n_labels"], ",d"),
         Column("tokens", lambda row: row["n_tokens"], ",d"),
-        Column("default", lambda row: row["seconds"], ".1f", none="–"),
-        Column("L-BFGS", lambda row: row["lbfgs"], ".1f", none="–"),
-        Column("SGD", lambda row: row["sgd"], ".1f", none="–"),
+        Column("threads", lambda row: row["threads"], "d"),
+        Column("default", lambda row: row["default"], ".1f", none="–"),
+        Column("L-BFGS", lambda row: _others(row, "L-BFGS")),
+        Column("SGD", lambda row: _others(row, "SGD")),
         Column("the default ends after", lambda row: row["end"], ".1f"),
-        Column("CRFsuite, one iteration", lambda row: row["iteration"], ".1f", none="–"),
-        Column("CRFsuite", bounded("needed", ",.0f")),
-        Column("times as fast", bounded("times", ",.0f")),
+        Column("at a gap of", lambda row: gap_words(row["gap"])),
     ]
-    return {"seconds": table_of(lines, *columns)}
+    return {"seconds": table_of(_lines(results), *columns)}
 
 
 def pictures(results: Results) -> dict[str, Drawable]:
@@ -167,9 +130,9 @@ def checks(results: Results) -> list[Check]:
     """The default is ahead of crfit's other trainers, and ends where it says."""
     made = []
     for row in _lines(results):
-        others = [row[key] for key in ("lbfgs", "sgd") if row[key] is not None]
-        if row["seconds"] is not None and others:
-            ratio = row["seconds"] / min(others)
+        others = [row[one] for one in TRAINERS if one != "default" and row[one] is not None]
+        if row["default"] is not None and others:
+            ratio = row["default"] / min(others)
             text = (
                 f"{row['title']}: the default takes {ratio:.2f} times as long as the fastest other trainer."
             )
