@@ -3,7 +3,7 @@
 ``None`` means all cores that the process may use (respecting the affinity mask and control-group quota), or
 the value of the environment variable ``CRFIT_NUM_THREADS``. In a joblib worker process (scikit-learn's
 ``n_jobs``) it means the worker's share of the cores. Negative numbers count back from there: -1 is all, -2
-all but one. Results do not depend on the number of threads.
+all but one. Results depend on the number of threads only through `batch` of newton_cg, which auto sets.
 """
 
 import functools
