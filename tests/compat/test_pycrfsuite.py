@@ -5,6 +5,7 @@ import math
 import pickle
 import re
 import signal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -330,6 +331,25 @@ def test_exact_lbfgs_takes_the_same_steps(c1: float, tmp_path: Path) -> None:
     assert [step["num"] for step in ours] == [step["num"] for step in theirs] == [*range(1, 9)]
     for name in ("loss", "feature_norm", "linesearch_trials"):
         assert [step[name] for step in ours] == pytest.approx([step[name] for step in theirs], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("limit", "fits", "start"), [(49, True, "eg"), (50, True, "auto"), (49, False, "auto")]
+)
+def test_few_iterations_start_on_the_dual_if_it_fits(
+    limit: int, fits: bool, start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dual that is too large for memory is never made."""
+    seen: list[Any] = []
+    module = import_module("crfit.compat.pycrfsuite.trainer")
+    fit = module.fit_dataset
+    monkeypatch.setattr(
+        module, "fit_dataset", lambda data, options, **k: seen.append(options) or fit(data, options, **k)
+    )
+    if not fits:
+        monkeypatch.setattr(module, "DUAL_MEMORY", 1)
+    train(pycrfsuite, tmp_path / "ours", params={"c2": 0.1, "max_iterations": limit})
+    assert getattr(seen[0].trainer, "start", "auto") == start
 
 
 @pytest.mark.parametrize("params", [{"c2": 0.1}, {"c1": 0.1, "c2": 0.1}], ids=["l2", "l1"])

@@ -10,6 +10,7 @@ The other algorithms always run as named, see `crfit.formats.crfsuite`.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
@@ -34,6 +35,7 @@ from crfit.formats import crfsuite_model
 from crfit.formats.crfsuite import ALGORITHMS, FEATURES, NO_LIMIT, Parameter, translate
 from crfit.layout import Layout, make_layout
 from crfit.trainers import Auto, NewtonCG, get
+from crfit.trainers.newton.newton_cg import DUAL_MEMORY
 from crfit.training.stopping import Stop
 
 ALIASES = {"averaged-perceptron": "ap", "passive-aggressive": "pa"}
@@ -52,7 +54,7 @@ ARGUMENT_NAMES = {
 ITERATIONS_PER_STEP = 10
 #: Fewest passes of the default trainer, whose first ones only prepare, for `max_iterations`.
 FEWEST_PASSES = 5
-#: With fewer iterations than this, SGD has no time to get near the optimum.
+#: With fewer iterations the warm-up is on the dual, if it fits into memory: its first epochs are better.
 FEW_ITERATIONS = 50
 #: Estimated relative distance to the optimum at which the default trainer stops; L-BFGS ends about there.
 TOLERANCE = 3e-5
@@ -314,22 +316,20 @@ class BaseTrainer:
         fast = self._algorithm == "lbfgs" and not self.algorithm_exact
         stop = self._limits(values) if fast else found.stop
         options = FitOptions(
-            trainer=self._default(values) if fast else get(found.trainer, **found.options),
+            trainer=Auto() if fast else get(found.trainer, **found.options),
             stop=stop,
             l1=kinds["l1"],
             l2=kinds["l2"],
         )
+        few = fast and values["max_iterations"] < FEW_ITERATIONS and values["c1"] + values["c2"] > 0.0
+        if few and (make_problem(data, options, layout).dual_bytes or math.inf) <= DUAL_MEMORY:
+            options = replace(options, trainer=NewtonCG(start="eg"))
         if fast and stop.window is not None:
             chosen, _ = Auto().choose(make_problem(data, options, layout))
             if isinstance(chosen, NewtonCG):
                 steps = max(1, round(stop.window / ITERATIONS_PER_STEP))
                 options = replace(options, stop=replace(stop, window=steps))
         return options, layout
-
-    def _default(self, values: Mapping[str, Any]) -> Auto | NewtonCG:
-        """The default trainer; for few iterations with a warm-up whose first epochs are better."""
-        few = values["max_iterations"] < FEW_ITERATIONS and values["c1"] + values["c2"] > 0.0
-        return NewtonCG(start="eg") if few else Auto()
 
     def _limits(self, values: Mapping[str, Any]) -> Stop:
         """Stopping rules of lbfgs for the default trainer.
