@@ -6,9 +6,9 @@ namespace crfit {
 namespace {
 
 template <class Id>
-void check_range(const Id* ids, int64_t n, int64_t limit, const char* message) {
+void check_range(const Id* ids, int64_t n, int64_t least, int64_t limit, const char* message) {
   bool ok = true;
-  for (int64_t i = 0; i < n; ++i) ok &= ids[i] >= 0 && ids[i] < limit;
+  for (int64_t i = 0; i < n; ++i) ok &= ids[i] >= least && ids[i] < limit;
   require(ok, message);
 }
 
@@ -21,11 +21,15 @@ void check_offsets(const int64_t* ptr, int64_t n, int64_t total, const char* mes
 }
 
 void check_ids(const int32_t* ids, int64_t n, int64_t limit, const char* message) {
-  check_range(ids, n, limit, message);
+  check_range(ids, n, 0, limit, message);
 }
 
 void check_ids(const int64_t* ids, int64_t n, int64_t limit, const char* message) {
-  check_range(ids, n, limit, message);
+  check_range(ids, n, 0, limit, message);
+}
+
+void check_rows(const int32_t* rows, int64_t n, int64_t limit, const char* message) {
+  check_range(rows, n, -1, limit, message);
 }
 
 void check_ascending(const int64_t* ptr, int64_t n_rows, const int32_t* ids, const char* message) {

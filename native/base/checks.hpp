@@ -16,6 +16,8 @@ void check_offsets(const int64_t* ptr, int64_t n, int64_t total, const char* mes
 // 0 <= ids[i] < limit.
 void check_ids(const int32_t* ids, int64_t n, int64_t limit, const char* message);
 void check_ids(const int64_t* ids, int64_t n, int64_t limit, const char* message);
+// -1 <= rows[i] < limit.
+void check_rows(const int32_t* rows, int64_t n, int64_t limit, const char* message);
 // Ids ascend strictly within each of the n_rows rows.
 void check_ascending(const int64_t* ptr, int64_t n_rows, const int32_t* ids, const char* message);
 // Codes ascend strictly and lie in [0, limit).

@@ -16,6 +16,9 @@ struct DataView {
   const int64_t* edge_ptr = nullptr;    // [n_positions + 1], null: no edge attributes
   const int32_t* edge_ids = nullptr;    // edge attributes on the pair (label before, label here)
   const double* weights = nullptr;      // [n_sequences] c_i, null: all 1
+  // Tagging: labels that a position may have. Rows of `masks` are 0 for these and -inf for the others.
+  const int32_t* mask_of = nullptr;  // [n_positions] row, -1: any label; null: any label everywhere
+  const double* masks = nullptr;     // [.][Y]
 };
 
 // Weights of the label n-grams with m previous labels; an n-gram's code has its labels as digits in base Y.
@@ -39,6 +42,10 @@ struct LayoutView {
   bool boundary = false;                  // weights for the first and the last label
   int64_t transition_offset = 0, start_offset = 0, end_offset = 0, edge_offset = 0;
   int64_t n_weights = 0;
+  // Label sequences that exist at all, where weights are prepared for them; null: every one does.
+  const uint8_t* may_follow = nullptr;  // [Y][Y] whether the second label may follow the first
+  const uint8_t* may_begin = nullptr;   // [Y] whether a sequence may begin with the label
+  const uint8_t* may_end = nullptr;     // [Y]
 };
 
 // Internal linkage below: per-level files must not share an inline function with the rest of the program.

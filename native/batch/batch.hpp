@@ -89,7 +89,7 @@ class Batch final : public Core {
   void add_boundary(const Round& round, double* g) const;
   void finish_dense(const double* w, double l2, double* g, double& square) const;
   void add_same_tokens();
-  std::unique_ptr<PreparedWeights> prepare(bool with_offsets) const;
+  std::unique_ptr<PreparedWeights> prepare(bool is_point) const;
   const Prepared& ready(PreparedWeights& prepared, const double* w);
   Prepared ready_for_few(const double* w);
   void share_scores(PreparedWeights& prepared);

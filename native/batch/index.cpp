@@ -38,7 +38,7 @@ Batch::Batch(const DataView& data, const LayoutView& layout, const CoreOptions& 
       one_position_(one_position(data)),
       lanes_(layout.order == 1 ? kManyLanes : kFewLanes),
       n_ngrams_(one_position_ ? 0 : n_ngrams(layout)),
-      weights_(layout, !one_position_, pair_options(layout, false)) {
+      weights_(layout, !one_position_, pair_options(layout, false), true) {
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0 && !one_position_;
   plan_rounds();
   if (rounds_.size() == 1) share_tokens(options.share_from);
@@ -61,11 +61,11 @@ Batch::Batch(const DataView& data, const LayoutView& layout, const CoreOptions& 
   if (data_.labels != nullptr && !one_position_) count_observed();
 }
 
-// A second weight vector for the same scores.
-std::unique_ptr<PreparedWeights> Batch::prepare(bool with_offsets) const {
-  auto prepared = std::make_unique<PreparedWeights>(layout_, !one_position_, pair_options(layout_, true));
+// A second weight vector for the same scores: a point, with offsets and constraints, or a direction.
+std::unique_ptr<PreparedWeights> Batch::prepare(bool is_point) const {
+  auto prepared = std::make_unique<PreparedWeights>(layout_, !one_position_, pair_options(layout_, true), is_point);
   if (layout_.state_ptr != nullptr) prepared->use_index(&tokens_.index());
-  if (with_offsets) prepared->use_offsets(offsets_.data());
+  if (is_point) prepared->use_offsets(offsets_.data());
   return prepared;
 }
 

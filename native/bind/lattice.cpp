@@ -16,9 +16,27 @@ namespace {
 using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Out3 = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
+using Masks = std::optional<nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>>;
+
+// The data without its labels, which may be unknown to the model, and with the labels that positions may have.
+crfit::DataView masked(const Data& data, int n_labels, const OptionalVector<int32_t>& mask_of, const Masks& masks) {
+  crfit::DataView view = data.view;
+  view.labels = nullptr;
+  require(mask_of.has_value() == masks.has_value(), "mask_of and masks go together");
+  if (!masks) return view;
+  require(static_cast<int64_t>(mask_of->size()) == view.n_positions, "mask_of must have one row per position");
+  require(static_cast<int>(masks->shape(1)) == n_labels, "masks must have a column per label");
+  crfit::check_rows(mask_of->data(), view.n_positions, static_cast<int64_t>(masks->shape(0)),
+                    "mask_of must be -1 or a row of masks");
+  view.mask_of = mask_of->data();
+  view.masks = masks->data();
+  return view;
+}
+
 void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional<OutVector<int32_t>> best,
            std::optional<OutVector<double>> best_score, std::optional<OutVector<double>> log_z,
-           std::optional<Out2> nodes, std::optional<Out3> pairs, std::optional<OutVector<double>> path_score) {
+           std::optional<Out2> nodes, std::optional<Out3> pairs, std::optional<OutVector<double>> path_score,
+           OptionalVector<int32_t> mask_of, Masks masks) {
   const int Y = nb::cast<Layout&>(self.layout_owner).view.n_labels;
   checked_threads(n_threads);
   const std::size_t S = static_cast<std::size_t>(data.view.n_sequences),
@@ -40,8 +58,8 @@ void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional
   job.node_marginals = nodes ? nodes->data() : nullptr;
   job.pair_marginals = pairs ? pairs->data() : nullptr;
   job.path_score = path_score ? path_score->data() : nullptr;
-  crfit::DataView view = data.view;
-  if (!path_score) view.labels = nullptr;  // held-out labels may be unknown to the model
+  crfit::DataView view = masked(data, Y, mask_of, masks);
+  if (path_score) view.labels = data.view.labels;
   nb::gil_scoped_release release;
   self.decoder.infer(view, n_threads, job);
 }
@@ -49,13 +67,13 @@ void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional
 using PathList = nb::typed<nb::list, nb::typed<nb::tuple, NumpyVector<int32_t>, double>>;
 
 // list over sequences of list of (labels, log probability)
-nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int n, int n_threads) {
+nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int n, int n_threads,
+                                    OptionalVector<int32_t> mask_of, Masks masks) {
   require(n >= 1, "n must be at least 1");
   checked_threads(n_threads);
   std::vector<std::vector<crfit::Path>> found;
   {
-    crfit::DataView view = data.view;
-    view.labels = nullptr;
+    const crfit::DataView view = masked(data, self.decoder.n_labels(), mask_of, masks);
     nb::gil_scoped_release release;
     found = self.decoder.nbest(view, n, n_threads);
   }
@@ -80,6 +98,6 @@ void bind_lattice(nb::module_& m) {
       .def("infer", &infer, "data"_a, "n_threads"_a, "best"_a.noconvert() = nb::none(),
            "best_score"_a.noconvert() = nb::none(), "log_z"_a.noconvert() = nb::none(),
            "node_marginals"_a.noconvert() = nb::none(), "pair_marginals"_a.noconvert() = nb::none(),
-           "path_score"_a.noconvert() = nb::none())
-      .def("nbest", &nbest, "data"_a, "n"_a, "n_threads"_a);
+           "path_score"_a.noconvert() = nb::none(), "mask_of"_a = nb::none(), "masks"_a = nb::none())
+      .def("nbest", &nbest, "data"_a, "n"_a, "n_threads"_a, "mask_of"_a = nb::none(), "masks"_a = nb::none());
 }

@@ -83,23 +83,33 @@ struct Layout {
   std::vector<OptionalVector<int64_t>> transition_codes;
   OptionalVector<int64_t> pair_ptr;
   OptionalVector<int32_t> pair_codes;
+  OptionalVector<uint8_t> may_follow, may_begin, may_end;
   std::vector<crfit::NgramBlock> ngrams;
   crfit::LayoutView view;
 
   Layout(int n_labels, int64_t n_attributes, int64_t n_edge_attributes, OptionalVector<int64_t> state_ptr_,
          OptionalVector<int32_t> state_labels_, std::vector<OptionalVector<int64_t>> transition_codes_,
-         OptionalVector<int64_t> pair_ptr_, OptionalVector<int32_t> pair_codes_, bool boundary, int64_t n_free)
+         OptionalVector<int64_t> pair_ptr_, OptionalVector<int32_t> pair_codes_, bool boundary, int64_t n_free,
+         OptionalVector<uint8_t> may_follow_, OptionalVector<uint8_t> may_begin_, OptionalVector<uint8_t> may_end_)
       : state_ptr(state_ptr_),
         state_labels(state_labels_),
         transition_codes(std::move(transition_codes_)),
         pair_ptr(pair_ptr_),
-        pair_codes(pair_codes_) {
+        pair_codes(pair_codes_),
+        may_follow(may_follow_),
+        may_begin(may_begin_),
+        may_end(may_end_) {
     require(n_labels >= 1 && n_labels <= 1 << 15, "the number of labels must lie between 1 and 32768");
     require(n_attributes >= 0 && n_edge_attributes >= 0, "counts must not be negative");
     require(n_free >= 0 && n_free <= n_attributes, "n_free must lie between 0 and n_attributes");
     require(state_ptr.has_value() == state_labels.has_value(), "state_ptr and state_labels go together");
     require(pair_ptr.has_value() == pair_codes.has_value(), "pair_ptr and pair_codes go together");
     const int64_t Y = n_labels;
+    require(may_follow.has_value() == may_begin.has_value() && may_begin.has_value() == may_end.has_value(),
+            "may_follow, may_begin and may_end go together");
+    require(!may_follow || (static_cast<int64_t>(may_follow->size()) == Y * Y &&
+                            static_cast<int64_t>(may_begin->size()) == Y && static_cast<int64_t>(may_end->size()) == Y),
+            "may_follow, may_begin or may_end has a wrong size");
     if (state_ptr) {
       check_offsets(*state_ptr, n_attributes, static_cast<int64_t>(state_labels->size()), "state_ptr is not valid");
       check_ids(*state_labels, Y, "a state label is outside the label set");
@@ -136,6 +146,9 @@ struct Layout {
     view.pair_ptr = pointer(pair_ptr);
     view.pair_codes = pointer(pair_codes);
     view.boundary = boundary;
+    view.may_follow = pointer(may_follow);
+    view.may_begin = pointer(may_begin);
+    view.may_end = pointer(may_end);
     view.start_offset = offset;
     view.end_offset = view.start_offset + (boundary ? Y : 0);
     view.edge_offset = view.end_offset + (boundary ? Y : 0);

@@ -138,6 +138,7 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
   std::vector<Path> paths;
   while (!queue.empty() && static_cast<int>(paths.size()) < n) {
     const Partial top = queue.top();
+    if (top.priority == -INFINITY) break;  // all others are forbidden
     queue.pop();
     // The path is complete: the state contains all labels to the left, and delta is their score.
     if (top.t < pre.order) {  // the state holds all labels up to t
@@ -167,7 +168,7 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
 }  // namespace
 
 Decoder::Decoder(const LayoutView& layout, const double* w)
-    : weights_(layout, true, PairOptions{PairOptions::kLanes, true}) {
+    : weights_(layout, true, PairOptions{PairOptions::kLanes, true}, true) {
   weights_.set(w);
   weights_.prepare_tagging();
 }

@@ -47,8 +47,13 @@ bool few_pairs(const LayoutView& layout, double share) {
          static_cast<double>(layout.ngrams[0].n) <= share * all;
 }
 
-NgramTables::NgramTables(const LayoutView& layout, const PairOptions& options)
-    : layout_(layout), options_(options), Y_(layout.n_labels), YP_(padded_labels(layout.n_labels)) {
+NgramTables::NgramTables(const LayoutView& layout, const PairOptions& options, bool constrained)
+    : layout_(layout),
+      options_(options),
+      constrained_(constrained && layout.may_follow != nullptr),
+      Y_(layout.n_labels),
+      YP_(padded_labels(layout.n_labels)) {
+  if (constrained_) options_ = {};
   tr_ = zero_buffer(ngram_size(layout));
   for (int m = 1; m <= layout.order; ++m)
     tables_.push_back({n_histories(Y_, m), tr_.data() + table_offset(Y_, YP_, m), nullptr, 0.0});
@@ -75,6 +80,7 @@ void NgramTables::set(const double* w) {
       table[padded_pair(block.codes == nullptr ? i : block.codes[i], Y_, YP_)] = w[block.offset + i];
   }
   add_shorter();
+  forbid();
   exponentiate();
 }
 
@@ -85,6 +91,7 @@ void NgramTables::set_own(const double* own) {
   }
   std::copy_n(own, tr_.size(), tr_.data());
   add_shorter();
+  forbid();
   exponentiate();
 }
 
@@ -94,6 +101,7 @@ void NgramTables::set_line(const NgramTables& base, const NgramTables& step, dou
     return show_pairs();
   }
   for (int64_t i = 0; i < tr_.size(); ++i) tr_[i] = base.tr_[i] + a * step.tr_[i];
+  forbid();
   exponentiate();
 }
 
@@ -103,8 +111,9 @@ void NgramTables::show_pairs() {
   for (int64_t k = 0; k < n; ++k) tr_[places_[k]] = own_[k];
   int64_t n_listed = n;
   if (options_.drop_zeros) n_listed = n - std::count(own_.data(), own_.data() + n, 0.0);
-  sparse_ = static_cast<double>(n_listed) <= options_.share * static_cast<double>(Y_ * Y_);
+  sparse_ = !constrained_ && static_cast<double>(n_listed) <= options_.share * static_cast<double>(Y_ * Y_);
   if (!sparse_) {
+    forbid();
     exponentiate();
     for (int64_t k = 0; k < n; ++k) own_E_[k] = E_[places_[k]];
     return;
@@ -249,6 +258,17 @@ void NgramTables::add_shorter() {
   }
 }
 
+// The score of pairs that must not occur, at the end of any history.
+void NgramTables::forbid() {
+  if (!constrained_) return;
+  for (const HistoryTable& table : tables_) {
+    double* scores = tr_.data() + (table.tr - tr_.data());
+    for (int64_t h = 0; h < table.rows; ++h)
+      for (int64_t j = 0; j < Y_; ++j)
+        if (layout_.may_follow[h % Y_ * Y_ + j] == 0) scores[h * YP_ + j] = -INFINITY;
+  }
+}
+
 void NgramTables::exponentiate() {
   if (E_.size() == 0) {
     E_ = zero_buffer(tr_.size());
@@ -261,6 +281,7 @@ void NgramTables::exponentiate() {
     double top = -INFINITY;
     for (int64_t h = 0; h < table.rows; ++h)
       for (int64_t j = 0; j < Y_; ++j) top = std::max(top, table.tr[h * YP_ + j]);
+    if (top == -INFINITY) top = 0.0;  // no label may follow another
     table.top = top;
     at_level<LatticeKernels>().exponentials(
         {table.rows, static_cast<int>(Y_), static_cast<int>(YP_), table.tr, top, E});
@@ -288,15 +309,16 @@ void NgramTables::show(Prepared& view) const {
   view.listed_sums = pairs && sparse_ && !options_.drop_zeros;
 }
 
-PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions, const PairOptions& pairs)
-    : layout_(layout) {
-  if (transitions) ngrams_.emplace(layout, pairs);
+PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions, const PairOptions& pairs,
+                                 bool constrained)
+    : layout_(layout), constrained_(constrained && layout.may_begin != nullptr) {
+  if (transitions) ngrams_.emplace(layout, pairs, constrained);
   const int Y = layout.n_labels, YP = padded_labels(Y);
   view_.layout = &layout_;
   view_.Y = Y;
   view_.YP = YP;
   view_.row_stride = Y;
-  if (layout.boundary) {
+  if (layout.boundary || constrained_) {
     for (Buffer<double>* row : {&start_, &end_}) {
       row->resize(YP);
       row->fill(0.0);
@@ -346,6 +368,11 @@ void PreparedWeights::set(const double* w) {
     std::copy_n(w + layout_.start_offset, Y, start_.data());
     std::copy_n(w + layout_.end_offset, Y, end_.data());
   }
+  if (constrained_)
+    for (int j = 0; j < Y; ++j) {
+      if (layout_.may_begin[j] == 0) start_[j] = -INFINITY;
+      if (layout_.may_end[j] == 0) end_[j] = -INFINITY;
+    }
   if (!ngrams_) return;
   ngrams_->set(w);
   ngrams_->show(view_);

@@ -39,7 +39,9 @@ bool few_pairs(const LayoutView& layout, double share = PairOptions::kOneSequenc
 // Scores of label n-grams in the form of Prepared::tables.
 class NgramTables {
  public:
-  explicit NgramTables(const LayoutView& layout, const PairOptions& options = {});
+  // `constrained`: pairs that LayoutView::may_follow forbids score -inf; the tables are dense then, because sums over
+  // all labels minus the forbidden ones would cancel.
+  explicit NgramTables(const LayoutView& layout, const PairOptions& options = {}, bool constrained = false);
 
   void set(const double* w);                                                  // from a weight vector
   void set_own(const double* own);                                            // from each length's own weights
@@ -48,6 +50,7 @@ class NgramTables {
 
  private:
   void add_shorter();
+  void forbid();
   void exponentiate();
   void show_pairs();
   void list_pairs(int64_t n);
@@ -57,6 +60,7 @@ class NgramTables {
 
   LayoutView layout_;
   PairOptions options_;
+  bool constrained_;
   int64_t Y_, YP_;
   std::vector<HistoryTable> tables_;
   Buffer<double> tr_, E_, ET_;
@@ -79,8 +83,10 @@ struct TurnedPairs {
 // A prepared weight vector: transition tables, boundary rows, dense rows for attributes with many labels.
 class PreparedWeights {
  public:
-  // transitions = false is for sequences of one position.
-  explicit PreparedWeights(const LayoutView& layout, bool transitions = true, const PairOptions& pairs = {});
+  // transitions = false is for sequences of one position. `constrained` sequences are those that the layout allows;
+  // directions are not constrained.
+  explicit PreparedWeights(const LayoutView& layout, bool transitions = true, const PairOptions& pairs = {},
+                           bool constrained = false);
   PreparedWeights(const PreparedWeights&) = delete;
   PreparedWeights& operator=(const PreparedWeights&) = delete;
 
@@ -95,6 +101,7 @@ class PreparedWeights {
 
  private:
   LayoutView layout_;
+  bool constrained_;
   Prepared view_;
   std::optional<NgramTables> ngrams_;
   Buffer<double> row_low_, row_high_;

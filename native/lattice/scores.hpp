@@ -231,6 +231,10 @@ inline void node_scores(Width<P> width, const DataView& data, const Prepared& pr
     for (int64_t i = 0; i < n * YP; i += kLanes) store(U + i, splat(pre.scale) * load(U + i));
   if (pre.offsets != nullptr)
     for (int64_t i = 0; i < n * YP; i += kLanes) store(U + i, load(U + i) + load(pre.offsets + begin * YP + i));
+  if (data.mask_of != nullptr)
+    for (int64_t t = 0; t < n; ++t)
+      if (const int64_t row = data.mask_of[begin + t]; row >= 0)
+        for (int j = 0; j < pre.Y; ++j) U[t * YP + j] += data.masks[row * pre.Y + j];
   if (pre.start == nullptr) return;
   if (first == 0)
     for (int j = 0; j < YP; ++j) U[j] += pre.start[j];

@@ -40,6 +40,7 @@ from crfit.checks import (
 )
 from crfit.data import from_python, tensor_file
 from crfit.data.alphabet import Alphabet, HasAlphabets
+from crfit.data.label_sets import LabelSets
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.errors import DataError, ModelFileError, OptionError
 
@@ -96,6 +97,8 @@ class Dataset:
         A subset keeps the number of the whole dataset.
     n_columns : int, optional
         For data from a column file: its number of columns, including the label; 0 if rows may differ.
+    label_sets : LabelSets, optional
+        Positions whose label is not known, and the labels that they may have. `labels` has one of these there.
     """
 
     seq_ptr: NDArray[np.int64]
@@ -114,10 +117,13 @@ class Dataset:
     plain_transitions: bool = True
     n_dropped: int = 0
     n_columns: int | None = None
+    label_sets: LabelSets | None = None
 
     def __post_init__(self) -> None:
         for name, array in _checked_arrays(self).items():
             object.__setattr__(self, name, read_only(array))
+        if self.label_sets is not None:
+            object.__setattr__(self, "label_sets", _checked_sets(self, self.label_sets))
         for name in ALPHABETS:
             getattr(self, name).lock()
 
@@ -370,6 +376,7 @@ class Dataset:
             edge_ids=_take(self.edge_ids, edges),
             sequence_weights=_take(self.sequence_weights, ids),
             line_numbers=_take(self.line_numbers, chosen),
+            label_sets=self.label_sets and self.label_sets._replace(rows=self.label_sets.rows[chosen]),
         )
 
     def split(self, *fractions: float, seed: int = 0) -> list[Dataset]:
@@ -426,6 +433,8 @@ class Dataset:
         tensors: Tensors = {name: array for name in DTYPES if (array := getattr(self, name)) is not None}
         for name in ALPHABETS:
             tensors[f"{name}.bytes"], tensors[f"{name}.offsets"] = getattr(self, name).to_arrays()
+        if self.label_sets is not None:
+            tensors |= {f"label_sets.{name}": array for name, array in self.label_sets._asdict().items()}
         header = {
             "format": KIND.format,
             "version": KIND.version,
@@ -525,6 +534,25 @@ def _checked_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
     return arrays
 
 
+def _checked_sets(dataset: Dataset, given: LabelSets) -> LabelSets | None:
+    """The sets of possible labels, None if no position has one; DataError if they are inconsistent."""
+    rows: NDArray[np.int32] = vector("label_sets.rows", given.rows, np.int32)
+    scores = np.ascontiguousarray(given.scores, dtype=np.float64)
+    if dataset.labels is None:
+        raise DataError("label_sets need labels: give one of the possible labels at each position")
+    if rows.shape != dataset.labels.shape or scores.ndim != 2 or scores.shape[1] != dataset.n_labels:
+        raise DataError("label_sets must have a row for each position and a column for each label")
+    if len(rows) and (rows.min() < -1 or rows.max() >= len(scores)):
+        raise DataError(f"rows of label_sets must be -1 to {len(scores) - 1}")
+    there = np.flatnonzero(rows >= 0)
+    if not there.size:
+        return None
+    chosen = scores[rows[there], dataset.labels[there]]
+    if np.isnan(scores).any() or (scores > 0.0).any() or not np.isfinite(chosen).all():
+        raise DataError("scores of label_sets must be 0 or less, and finite for the labels")
+    return LabelSets(read_only(rows), read_only(scores))
+
+
 def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     """Fields of a dataset from its file; KeyError, TypeError or ValueError if they are invalid."""
     found: dict[str, Any] = {name: tensors[name] for name in DTYPES if name in tensors}
@@ -532,6 +560,8 @@ def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
         found[name] = tensors[name]
     for name in ALPHABETS:
         found[name] = Alphabet.from_arrays(tensors[f"{name}.bytes"], tensors[f"{name}.offsets"], locked=True)
+    if "label_sets.rows" in tensors:
+        found["label_sets"] = LabelSets(tensors["label_sets.rows"], tensors["label_sets.scores"])
     source, n_columns = header["source"], header.get("n_columns")
     if source is not None and not isinstance(source, str):
         raise TypeError(f"source is {source!r}")
@@ -568,17 +598,22 @@ def recode(dataset: Dataset, alphabets_of: HasAlphabets) -> Dataset:
     if edge_ptr is not None and edge_ids is not None:
         edge_ptr, edge_ids, edges_kept = translate(edge_ptr, edge_ids, dataset.edge_alphabet, edges)
         n_edges_dropped = int(np.count_nonzero(~edges_kept))
-    label_alphabet, labels = alphabets_of.label_alphabet, None
+    label_alphabet, labels, label_sets = alphabets_of.label_alphabet, None, dataset.label_sets
     if dataset.labels is not None:
         label_alphabet = label_alphabet.copy()
         new_labels = label_alphabet.native.add_all(*dataset.label_alphabet.to_arrays())
         labels = new_labels[dataset.labels]
+        if label_sets is not None:
+            scores = np.full((len(label_sets.scores), len(label_alphabet)), -np.inf)
+            scores[:, new_labels] = label_sets.scores
+            label_sets = label_sets._replace(scores=scores)
     return replace(
         dataset,
         attr_ptr=attr_ptr,
         attr_ids=attr_ids,
         attr_values=_take(dataset.attr_values, attr_kept),
         labels=labels,
+        label_sets=label_sets,
         edge_ptr=edge_ptr,
         edge_ids=edge_ids,
         attribute_alphabet=attributes,

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.checks import check_whole_number
+from crfit.checks import check_whole_number, place
 from crfit.data import Dataset
+from crfit.data.label_sets import LabelSets
 from crfit.engines.decoding import Decoder, Inference
 from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.layout import Layout, TransitionsOption, WeightsOption, make_layout
+from crfit.layout.constraints import Constraints, first_violation
 
 if TYPE_CHECKING:
     from crfit.engines.engine_objective import EngineObjective
@@ -39,13 +41,14 @@ class Engine:
         Called as ``objective(dataset, layout, l1=, l2=, n_threads=, arithmetic=)``; returns an
         `EngineObjective`. Import optional libraries inside this function, not in ``import crfit``.
     decoder : callable
-        Called as ``decoder(layout, weights)``; returns a `crfit.engines.decoding.Decoder`.
+        Called as ``decoder(layout, weights)``, or with constraints as a third argument; returns a
+        `crfit.engines.decoding.Decoder`.
     max_order : int, optional
         Highest supported order; None if there is no limit.
     """
 
     objective: Callable[..., EngineObjective]
-    decoder: Callable[[Layout, NDArray[np.float64]], Decoder]
+    decoder: Callable[..., Decoder]
     max_order: int | None = None
 
 
@@ -103,6 +106,8 @@ def make_objective(
     device: str = "cpu",
     n_threads: int | None = None,
     arithmetic: Literal["scaled", "log"] = "scaled",
+    constraints: Constraints | None = None,
+    costs: NDArray[np.float64] | None = None,
 ) -> EngineObjective:
     """Create the function to minimise from a labelled dataset.
 
@@ -136,6 +141,12 @@ def make_objective(
     arithmetic : {"scaled", "log"}, default="scaled"
         Arithmetic of forward-backward in the CPU engine. "scaled" is fast and falls back to the log domain
         for sequences that would under- or overflow. "log" is slow and meant for comparisons.
+    constraints : Constraints, optional
+        Label sequences that are possible; all others have probability 0. Labels that violate them raise
+        DataError. Batch trainers only, such as `lbfgs`.
+    costs : float64 array of shape (Y, Y), optional
+        Softmax-margin training: ``costs[i, j]`` is added to the score of label j where i is the true label,
+        so that costly mistakes must be less probable. The diagonal is 0. Batch trainers only.
 
     Returns
     -------
@@ -183,7 +194,44 @@ def make_objective(
         if min_count > 0:
             raise OptionError("min_count", min_count, "prune the dataset before creating the layout")
     engine = choose_engine(device, layout.order)
-    return engine.objective(dataset, layout, l1=l1, l2=l2, n_threads=n_threads, arithmetic=arithmetic)
+    extra: dict[str, Any] = {}
+    if constraints is not None and not constraints.trivial:
+        _check_constraints(dataset, constraints)
+        extra["constraints"] = constraints
+    if costs is not None:
+        extra["offsets"] = _position_costs(dataset, costs)
+    return engine.objective(
+        dataset, layout, l1=l1, l2=l2, n_threads=n_threads, arithmetic=arithmetic, **extra
+    )
+
+
+def _check_constraints(dataset: Dataset, constraints: Constraints) -> None:
+    """Raise DataError if labels violate the constraints."""
+    if (token := first_violation(dataset, constraints)) is None:
+        return
+    sequence, position = place(dataset.seq_ptr, token)
+    lines = dataset.line_numbers
+    raise DataError(
+        "the label is not possible here under the constraints: correct it, or leave the constraints out",
+        file=dataset.source,
+        line=None if lines is None else int(lines[token]),
+        sequence=sequence,
+        position=position,
+    )
+
+
+def _position_costs(dataset: Dataset, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Costs of the labels at each position, float64[N, Y]; 0 where the label is not known."""
+    table, n_labels = np.asarray(costs, dtype=np.float64), dataset.n_labels
+    if table.shape != (n_labels, n_labels) or not np.isfinite(table).all() or np.diag(table).any():
+        remedy = f"give {n_labels} x {n_labels} finite numbers with a diagonal of 0"
+        raise OptionError("costs", table.shape, remedy)
+    if dataset.labels is None:
+        raise DataError("the data has no labels: give y", file=dataset.source)
+    each = table[dataset.labels]
+    if dataset.label_sets is not None:
+        each[dataset.label_sets.rows >= 0] = 0.0
+    return each
 
 
 def make_inference(
@@ -193,6 +241,8 @@ def make_inference(
     *,
     device: str = "cpu",
     n_threads: int | None = None,
+    constraints: Constraints | None = None,
+    allowed: LabelSets | None = None,
 ) -> Inference:
     """Prepare to tag a dataset with given weights.
 
@@ -208,6 +258,10 @@ def make_inference(
         The engine.
     n_threads : int, optional
         Number of threads of the CPU engine; None uses all cores.
+    constraints : Constraints, optional
+        Label sequences that are possible.
+    allowed : LabelSets, optional
+        Labels that single positions may have.
 
     Returns
     -------
@@ -221,7 +275,8 @@ def make_inference(
     if weights.shape != (layout.n_weights,):
         raise OptionError("weights", weights.shape, f"the layout has {layout.n_weights} weights")
     layout.check_dataset(dataset, labelled=False)
-    return engine.decoder(layout, weights)(dataset, n_threads=n_threads)
+    decoder = engine.decoder(layout, weights, *(() if constraints is None else (constraints,)))
+    return decoder(dataset, n_threads=n_threads, **({} if allowed is None else {"allowed": allowed}))
 
 
 def _check_type(name: str, value: Any, expected: type, remedy: str) -> None:

@@ -33,10 +33,11 @@ def aggregate_objective(
     objective: EngineObjective, groups: ArrayLike, base: Vector | None = None
 ) -> EngineObjective:
     """The objective of the groups (int[A], 0 to G - 1) on the same engine; `base` is r above."""
-    offsets = None
+    offsets = objective.offsets
     if base is not None:
         _check_base(objective, base)
-        offsets = position_scores(objective.dataset, objective.layout, base)
+        constant = position_scores(objective.dataset, objective.layout, base)
+        offsets = constant if offsets is None else offsets + constant
     engine: Any = type(objective)
     aggregated: EngineObjective = engine(
         aggregate_attributes(objective.dataset, groups),
@@ -46,6 +47,7 @@ def aggregate_objective(
         n_threads=objective.n_threads,
         arithmetic=objective.arithmetic,
         offsets=offsets,
+        constraints=objective.constraints,
     )
     return aggregated
 

@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 
 from crfit.checks import first_outside
 from crfit.errors import OptionError
+from crfit.layout.constraints import Constraints, infeasible
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
+    from crfit.data.label_sets import LabelSets
 
 
 class Inference(Protocol):
     """Best paths, marginals and scores of the sequences of a dataset under a model's weights.
 
-    N tokens, S sequences, Y labels. Ties between paths are broken by the lower id of the last label, then of
+    With constraints, forbidden label sequences have probability 0; a sequence without a possible one raises
+    DataError. N tokens, S sequences, Y labels. Ties between paths are broken by the lower id of the last label, then of
     the second-last label, and so on.
     """
 
@@ -44,10 +47,27 @@ class Inference(Protocol):
 
 
 class Decoder(Protocol):
-    """Weights prepared once for any number of datasets; safe to use from many threads."""
+    """Weights and constraints prepared once for any number of datasets; safe to use from many threads."""
 
-    def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> Inference:
-        """Inference on a dataset encoded with the alphabets of the layout."""
+    def __call__(
+        self, dataset: Dataset, *, n_threads: int | None = None, allowed: LabelSets | None = None
+    ) -> Inference:
+        """Inference on a dataset encoded with the alphabets of the layout, with the labels allowed there."""
+
+
+def check_feasible(
+    scores: NDArray[np.float64],
+    dataset: Dataset,
+    constraints: Constraints | None,
+    allowed: LabelSets | None,
+) -> NDArray[np.float64]:
+    """Return the scores of sequences; DataError if one is minus infinity, so no labels are possible."""
+    if constraints is None and allowed is None:
+        return scores
+    impossible = np.flatnonzero(scores == -np.inf)
+    if impossible.size:
+        raise infeasible(dataset, int(impossible[0]), constraints, allowed)
+    return scores
 
 
 def checked_n(n: Any) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -20,7 +21,7 @@ from crfit.engines.aggregation import aggregate_objective
 from crfit.engines.objective import Counts, LineFunction, Objective
 from crfit.engines.profile import Phases
 from crfit.engines.weight_groups import GroupKind, weight_groups
-from crfit.errors import CapabilityError, OptionError, PointError
+from crfit.errors import CapabilityError, DataError, OptionError, PointError
 from crfit.threads import resolve_threads
 from crfit.vectors import Vector
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from crfit.engines.online import OnlineRun, Rule
     from crfit.engines.scaling import ScalingTerms
     from crfit.layout import Layout
+    from crfit.layout.constraints import Constraints
 
 SequenceIds: TypeAlias = NDArray[np.int64]
 
@@ -121,7 +123,8 @@ class EngineObjective(Objective, ABC):
         online              _online, returns a crfit.engines.online.OnlineRun
         margin              _margin, returns a crfit.engines.margin.MarginRun
         dual                _dual, returns a crfit.engines.dual.Dual
-        offsets             the constructor's `offsets`, float64[N, Y]: constants added to the scores
+        offsets             the constructor's `offsets`, float64[N, Y]: constants added to the scores, and its
+                            `constraints`; minus infinity forbids a label
         feature_totals      no hook: uses best paths from the engine's decoder
         scaling_terms       no hook: uses probabilities from the engine's decoder
         l1                  no hook
@@ -154,15 +157,23 @@ class EngineObjective(Objective, ABC):
         n_threads: int | None = None,
         arithmetic: str = "scaled",
         offsets: NDArray[np.float64] | None = None,
+        constraints: Constraints | None = None,
     ) -> None:
         self.l1, self.l2 = _strength("l1", l1), _strength("l2", l2)
         layout.check_dataset(dataset, labelled=True)
         if not dataset.one_position:
             self.capabilities -= {"scaling_terms"}
-        if offsets is not None:  # computed from the weights only
+        partial = dataset.label_sets is not None
+        if offsets is not None or constraints is not None or partial:
+            if "offsets" not in self.capabilities:
+                remedy = "lacks constraints, costs and partial labels: use device='cpu'"
+                raise CapabilityError("engine", type(self).__name__, remedy)
+            # These compute scores from the weights only.
             self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
+        if partial:
+            self.capabilities -= {"subset", "expectations"}
         self.dataset, self.layout = dataset, layout
-        self.arithmetic, self.offsets = arithmetic, offsets
+        self.arithmetic, self.offsets, self.constraints = arithmetic, offsets, constraints
         self.n_threads = resolve_threads(n_threads)
         self.n_weights, self.n_sequences, self.free = layout.n_weights, dataset.n_sequences, layout.free
         weights = dataset.sequence_weights
@@ -181,6 +192,32 @@ class EngineObjective(Objective, ABC):
         self._pin: tuple[Vector, Vector] | None = None
         self._pin_count = 0
         self._prepare()
+        self._consistent = self._make_consistent() if partial else None
+
+    def _make_consistent(self) -> EngineObjective:
+        """The part of the loss that partial labels take off.
+
+        With D(A) the log of the sum of exp(score) over the label sequences in A, the loss of a sequence is
+        D(all) - D(those that agree with its labels). Both are computed as losses of one sequence y that
+        agrees: (D(all) - score(y)) - (D(agreeing) - score(y)), the first by this objective.
+        """
+        data = self.dataset
+        if data.label_sets is None:
+            raise DataError("the dataset has no partial labels", file=data.source)
+        ids = np.unique(np.repeat(np.arange(data.n_sequences), data.lengths)[data.label_sets.rows >= 0])
+        part = data.subset(ids)
+        if part.label_sets is None:
+            raise DataError("the dataset has no partial labels", file=data.source)
+        return type(self)(
+            replace(part, label_sets=None),
+            self.layout,
+            l1=0.0,
+            l2=0.0,
+            n_threads=self.n_threads,
+            arithmetic=self.arithmetic,
+            offsets=part.label_sets.by_position(),
+            constraints=self.constraints,
+        )
 
     def value(self, w: Vector, subset: ArrayLike | None = None) -> float:
         """Smooth part of the objective at `w`; does not move the pin."""
@@ -194,7 +231,8 @@ class EngineObjective(Objective, ABC):
                 return self._loss_on(w, ids) + self.penalty.value(w, self.l2 * len(ids) / self.n_sequences)
         self.counts.sequences += self.n_sequences
         with vectors.use_threads(self.n_threads):
-            return self._loss(w) + self.penalty.value(w, self.l2)
+            loss = self._loss(w) + self.penalty.value(w, self.l2)
+            return loss if self._consistent is None else loss - self._consistent._loss(w)
 
     def value_and_grad(
         self, w: Vector, out: Vector | None = None, subset: ArrayLike | None = None
@@ -217,6 +255,10 @@ class EngineObjective(Objective, ABC):
             self._pin_count += 1
             value = self._loss_and_grad(w, out, None, self.l2)
             value -= self.penalty.take_off(w, self.l2, out)
+            if self._consistent is not None:
+                own = self.xp.empty_like(out)
+                value -= self._consistent._loss_and_grad(w, own, None, 0.0)
+                out -= own
         self._pin = w, self._sample(w)
         return value, out
 
@@ -236,6 +278,10 @@ class EngineObjective(Objective, ABC):
         with vectors.use_threads(self.n_threads):
             self._hvp(w, v, out, self.l2)
             self.penalty.take_off(v, self.l2, out)
+            if self._consistent is not None:
+                own = self.xp.empty_like(out)
+                self._consistent._hvp(w, v, own, 0.0)
+                out -= own
         return out
 
     def hessian_diagonal(self) -> Vector:
@@ -243,7 +289,7 @@ class EngineObjective(Objective, ABC):
         self._require("hessian_diagonal")
         w = self._pinned_point()
         self.counts.sequences += self.n_sequences
-        diagonal = self._hessian_diagonal(w)
+        diagonal = self._hessian_diagonal(w)  # partial labels: of the convex part, so it stays positive
         self.penalty.add_constant(self.l2, diagonal)
         return diagonal
 
@@ -253,6 +299,7 @@ class EngineObjective(Objective, ABC):
         self._check_vector("d", d)
         w, pin_count = self._pinned_point(), self._pin_count
         data, l2 = self._along(w, d), self.l2
+        consistent = None if self._consistent is None else self._consistent._along(w, d)
         if l2 > 0.0:
             with vectors.use_threads(self.n_threads):
                 inner = self.penalty.inner
@@ -265,6 +312,9 @@ class EngineObjective(Objective, ABC):
             self.counts.sequences += self.n_sequences
             step = float(step)
             loss, slope = data(step)
+            if consistent is not None:
+                off, off_slope = consistent(step)
+                loss, slope = loss - off, slope - off_slope
             if l2 == 0.0:
                 return loss, slope
             value = loss + 0.5 * l2 * (ww + step * (2.0 * wd + step * dd))  # (l2/2) |w + step d|^2

@@ -357,9 +357,9 @@ def make_layout(
     state_ptr = state_labels = edge_ptr = edge_codes = None
     if weights == "observed":
         labels = labels_of(dataset)
-        seen = state_codes(dataset, labels, Y)
+        seen = seen_states(dataset, labels, Y)
         state_ptr, state_labels = to_rows(distinct(seen, A * Y), A, Y)
-        seen, _ = edge_pair_codes(dataset, labels, Y)
+        seen = seen_at_known(dataset, *edge_pair_codes(dataset, labels, Y), 1)
         edge_ptr, edge_codes = to_rows(distinct(seen, B * Y * Y), B, Y * Y)
 
     transition_codes: list[Codes | None] = [None] * order
@@ -368,7 +368,7 @@ def make_layout(
     elif transitions == "observed":
         labels = labels_of(dataset)
         for m in range(1, order + 1):
-            seen, _ = ngram_codes(dataset, labels, Y, m)
+            seen = seen_at_known(dataset, *ngram_codes(dataset, labels, Y, m), m)
             transition_codes[m - 1] = distinct(seen, Y ** (m + 1))
 
     return Layout(
@@ -438,6 +438,28 @@ def state_codes(dataset: Dataset, labels: Labels, n_labels: int) -> Codes:
     codes *= n_labels
     codes += np.repeat(labels, np.diff(dataset.attr_ptr))
     return codes
+
+
+def seen_states(dataset: Dataset, labels: Labels, n_labels: int) -> Codes:
+    """Codes of the attributes with the labels of their positions: all labels of a set, unless it has all."""
+    codes, sets = state_codes(dataset, labels, n_labels), dataset.label_sets
+    if sets is None:
+        return codes
+    row_of = np.repeat(sets.rows, np.diff(dataset.attr_ptr))
+    found = [codes[row_of < 0]]
+    for row, members in enumerate(np.isfinite(sets.scores)):
+        if not members.all():
+            ids = distinct(dataset.attr_ids[row_of == row].astype(np.int64), dataset.n_attributes)
+            found.append((ids[:, None] * n_labels + np.flatnonzero(members)).ravel())
+    return np.concatenate(found)
+
+
+def seen_at_known(dataset: Dataset, codes: Codes, tokens: Tokens, m: int) -> Codes:
+    """The codes whose token and the m tokens before have known labels."""
+    if dataset.label_sets is None:
+        return codes
+    known = dataset.label_sets.rows < 0
+    return codes[np.all([known[tokens - back] for back in range(m + 1)], axis=0)]
 
 
 def ngram_codes(dataset: Dataset, labels: Labels, n_labels: int, m: int) -> tuple[Codes, Tokens]:

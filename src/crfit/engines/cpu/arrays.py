@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from crfit import _native
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.layout import Layout
+    from crfit.layout.constraints import Constraints
 
 #: Tables of label n-grams in memory at one time: scores, exponentials, their transpose, observed and
 #: expected counts, two per thread, and sixteen for parts of the data.
@@ -24,8 +27,12 @@ def lattice_bytes(n_positions: int, n_labels: int, order: int) -> int:
     return int(lattice + 8 * N_NGRAM_TABLES * row * sum(n_labels**m for m in range(1, order + 1)))
 
 
-def native_layout(layout: Layout) -> _native.Layout:
-    """The layout in the form of the native core."""
+def native_layout(layout: Layout, constraints: Constraints | None = None) -> _native.Layout:
+    """The layout in the form of the native core, with the label sequences that are possible."""
+    possible: tuple[Any, ...] = ()
+    if constraints is not None:
+        parts = constraints.follow.ravel(), constraints.begin, constraints.end
+        possible = tuple(np.ascontiguousarray(part, dtype=np.uint8) for part in parts)
     return _native.Layout(
         layout.n_labels,
         layout.n_attributes,
@@ -37,6 +44,7 @@ def native_layout(layout: Layout) -> _native.Layout:
         layout.edge_codes,
         layout.boundary,
         layout.n_free,
+        *possible,
     )
 
 

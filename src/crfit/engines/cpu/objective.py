@@ -41,7 +41,8 @@ class CpuObjective(EngineObjective):
         check_memory(self.dataset, self.layout, lattice_bytes, "native")
         if self.layout.order > 1:
             self.capabilities -= {"dual"}  # the native dual supports only order 1
-        self._data, self._native_layout = native_data(self.dataset), native_layout(self.layout)
+        self._data = native_data(self.dataset)
+        self._native_layout = native_layout(self.layout, self.constraints)
         self._log_domain = self.arithmetic == "log"
         self._batch = _native.Batch(
             self._data, self._native_layout, self.n_threads, self._log_domain, offsets=self.offsets
@@ -72,6 +73,8 @@ class CpuObjective(EngineObjective):
                 kept.storage == "pairs", kept.storage == "float32", n_sequences, n_bytes,
                 curvature is not None, kept.ad,
             )  # fmt: skip
+        if isinstance(self._consistent, CpuObjective):
+            self._consistent.keep_curvature(curvature)
 
     @property
     def table_bytes(self) -> int:

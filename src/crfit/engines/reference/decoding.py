@@ -26,10 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.data import Dataset
-from crfit.engines.decoding import checked_n, checked_path
+from crfit.data.label_sets import LabelSets
+from crfit.engines.decoding import check_feasible, checked_n, checked_path
 from crfit.engines.memory import check_memory
 from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, path_score, table_bytes, trailing
 from crfit.layout import Layout
+from crfit.layout.constraints import Constraints
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = NDArray[np.int32]
@@ -41,22 +43,33 @@ N_TABLES = 3
 class ReferenceDecoder:
     """Layout and weights; see `crfit.engines.decoding.Decoder`."""
 
-    def __init__(self, layout: Layout, weights: FloatArray) -> None:
-        self.layout, self.weights = layout, weights
+    def __init__(self, layout: Layout, weights: FloatArray, constraints: Constraints | None = None) -> None:
+        self.layout, self.weights, self.constraints = layout, weights, constraints
 
-    def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> ReferenceInference:
-        """Inference on a dataset encoded with the alphabets of the layout."""
-        return ReferenceInference(dataset, self.layout, self.weights)
+    def __call__(
+        self, dataset: Dataset, *, n_threads: int | None = None, allowed: LabelSets | None = None
+    ) -> ReferenceInference:
+        """Inference on a dataset encoded with the alphabets of the layout, with the labels allowed there."""
+        return ReferenceInference(dataset, self.layout, self.weights, self.constraints, allowed)
 
 
 class ReferenceInference:
     """Best paths, marginals and scores of given sequences under given weights."""
 
-    def __init__(self, dataset: Dataset, layout: Layout, weights: FloatArray) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        layout: Layout,
+        weights: FloatArray,
+        constraints: Constraints | None = None,
+        allowed: LabelSets | None = None,
+    ) -> None:
         check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
         self.dataset = dataset
         self.layout = layout
-        self._tables = ScoreTables(dataset, layout, weights)
+        offsets = None if allowed is None else allowed.by_position()
+        self._tables = ScoreTables(dataset, layout, weights, offsets, constraints)
+        self._constraints, self._allowed = constraints, allowed
         self._n_tokens = int(dataset.seq_ptr[-1])
 
     def viterbi(self) -> tuple[Labels, FloatArray]:
@@ -66,7 +79,7 @@ class ReferenceInference:
         for i, span in self._spans():
             psi = self._tables(i)
             labels[span], scores[i] = best_path(psi, self.layout.order)
-        return labels, scores
+        return labels, self._feasible(scores)
 
     def nbest(self, n: int) -> list[list[tuple[Labels, float]]]:
         """Up to `n` best paths of each sequence with their log-probabilities, best first."""
@@ -76,13 +89,14 @@ class ReferenceInference:
             paths = best_paths(lattice.psi, lattice.order, n)
             # Rounding of huge scores could exceed 0.
             found.append([(labels, min(0.0, score - lattice.log_z)) for labels, score in paths])
+        self._feasible(np.array([0.0 if paths else -np.inf for paths in found]))
         return found
 
     def node_marginals(self) -> FloatArray:
         """``p(y_t)``, float64[N, Y]."""
         marginals = np.empty((self._n_tokens, self.layout.n_labels))
         for i, span in self._spans():
-            tables = Lattice(self._tables(i), self.layout.order).marginals()
+            tables = self._lattice(i).marginals()
             marginals[span] = [trailing(table, 1) for table in tables]
         return marginals
 
@@ -90,7 +104,7 @@ class ReferenceInference:
         """``p(y_{t-1}, y_t)``, float64[N, Y, Y]; zeros at the first position of a sequence."""
         marginals = np.zeros((self._n_tokens, self.layout.n_labels, self.layout.n_labels))
         for i, span in self._spans():
-            tables = Lattice(self._tables(i), self.layout.order).marginals()
+            tables = self._lattice(i).marginals()
             for t, table in enumerate(tables[1:], start=span.start + 1):
                 marginals[t] = trailing(table, 2)
         return marginals
@@ -98,7 +112,7 @@ class ReferenceInference:
     def log_normalizer(self) -> FloatArray:
         """``log Z`` of each sequence, float64[S]."""
         ids = range(self.dataset.n_sequences)
-        return np.array([Lattice(self._tables(i), self.layout.order).log_z for i in ids])
+        return np.array([self._lattice(i).log_z for i in ids])
 
     def path_score(self, labels: NDArray[np.integer]) -> FloatArray:
         """Scores of the given labels, float64[S]."""
@@ -109,6 +123,16 @@ class ReferenceInference:
     def posterior(self, labels: NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
         """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y]."""
         return self.path_score(labels) - self.log_normalizer(), self.node_marginals()
+
+    def _lattice(self, i: int) -> Lattice:
+        lattice = Lattice(self._tables(i), self.layout.order)
+        scores = np.zeros(self.dataset.n_sequences)
+        scores[i] = lattice.log_z
+        self._feasible(scores)
+        return lattice
+
+    def _feasible(self, scores: FloatArray) -> FloatArray:
+        return check_feasible(scores, self.dataset, self._constraints, self._allowed)
 
     def _spans(self) -> Iterator[tuple[int, slice]]:
         for i in range(self.dataset.n_sequences):

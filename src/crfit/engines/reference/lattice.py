@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.layout import Layout
+    from crfit.layout.constraints import Constraints
 
 Table: TypeAlias = NDArray[np.float64]
 # Slice of a row of weights in the weight vector, and the entries of the score row that it is added to.
@@ -50,9 +51,15 @@ Places: TypeAlias = tuple[slice, "slice | NDArray[np.int32]"]
 
 def log_sum_exp(table: Table, axis: int | None = None) -> Table:
     """``log(sum(exp(table)))`` over one axis or all, without overflow."""
-    top = table.max(axis=axis, keepdims=True)
-    total = np.log(np.exp(table - top).sum(axis=axis, keepdims=True)) + top
+    top = finite(table.max(axis=axis, keepdims=True))
+    with np.errstate(divide="ignore"):  # log 0 = -inf: nothing is possible
+        total = np.log(np.exp(table - top).sum(axis=axis, keepdims=True)) + top
     return np.asarray(total.squeeze(axis=axis))
+
+
+def finite(table: Table) -> Table:
+    """The table with 0 for minus infinity: a shift for which -inf - shift is -inf, not NaN."""
+    return np.where(table == -np.inf, 0.0, table)
 
 
 def trailing(table: Table, n_axes: int) -> Table:
@@ -124,11 +131,21 @@ def _merged(ids: NDArray[np.int32], values: Table | None) -> list[tuple[int, flo
 
 
 class ScoreTables(_Walk):
-    """The map from weights to log-potentials, for fixed weights; `offsets`, [N, Y], are added."""
+    """The map from weights to log-potentials, for fixed weights.
 
-    def __init__(self, dataset: Dataset, layout: Layout, w: Table, offsets: Table | None = None) -> None:
+    `offsets`, [N, Y], are added; what the constraints forbid is minus infinity.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        layout: Layout,
+        w: Table,
+        offsets: Table | None = None,
+        constraints: Constraints | None = None,
+    ) -> None:
         super().__init__(dataset, layout)
-        self.w, self.offsets = w, offsets
+        self.w, self.offsets, self.constraints = w, offsets, constraints
         self.ngrams: list[Table] = []  # for m = 1..k, shape (Y,) * (m + 1); 0 without a weight
         for m, codes in enumerate(layout.transition_codes, start=1):
             table = np.zeros(layout.n_labels ** (m + 1))
@@ -148,9 +165,16 @@ class ScoreTables(_Walk):
                 node += w[layout.start_offset : layout.start_offset + Y]
             if layout.boundary and t == n_positions - 1:
                 node += w[layout.end_offset : layout.end_offset + Y]
+            possible = self.constraints
+            if possible is not None and t == 0:
+                node[~possible.begin] = -np.inf
+            if possible is not None and t == n_positions - 1:
+                node[~possible.end] = -np.inf
             table = node
             if t > 0:
                 pair = np.zeros(Y * Y)
+                if possible is not None:
+                    pair[~possible.follow.ravel()] = -np.inf
                 for (place, codes), value in self.edge(first + t):
                     pair[codes] += value * w[place]
                 table = table + pair.reshape(Y, Y)
@@ -267,11 +291,11 @@ class Lattice:
             if t < self.order:
                 A.append(arrived[t])
             else:
-                earlier = np.exp(self.alpha[t - 1][..., None] + self.psi[t] - self.alpha[t])
+                earlier = np.exp(self.alpha[t - 1][..., None] + self.psi[t] - finite(self.alpha[t]))
                 A.append((earlier * arrived[t]).sum(axis=0))
         B = [np.zeros_like(self.beta[-1])]
         for t in range(n_positions - 1, 0, -1):
-            later = np.exp(self.psi[t] + self.beta[t] - self.beta[t - 1][..., None])
+            later = np.exp(self.psi[t] + self.beta[t] - finite(self.beta[t - 1])[..., None])
             B.insert(0, (later * (q[t] + B[0])).sum(axis=-1))
         e = float((np.exp(self.alpha[-1] - self.log_z) * A[-1]).sum())
         M = [marginals[t] * (arrived[t] + B[t] - e) for t in range(n_positions)]

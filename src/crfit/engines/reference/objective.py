@@ -113,7 +113,7 @@ class ReferenceObjective(EngineObjective):
 
     def _along(self, w: Vector, d: Vector) -> LineFunction:
         laps = Laps(self.phases)
-        at_w = ScoreTables(self.dataset, self.layout, w, self.offsets)
+        at_w = ScoreTables(self.dataset, self.layout, w, self.offsets, self.constraints)
         at_d = ScoreTables(self.dataset, self.layout, d)
         laps.end("scores")
 
@@ -150,7 +150,7 @@ class ReferenceObjective(EngineObjective):
         self, w: Vector, laps: Laps, ids: Iterable[int] | None = None
     ) -> Iterator[tuple[int, Lattice]]:
         """Yield sequences with their lattices; the caller ends the lap that the lattice begins."""
-        tables = ScoreTables(self.dataset, self.layout, w, self.offsets)
+        tables = ScoreTables(self.dataset, self.layout, w, self.offsets, self.constraints)
         for i in range(self.n_sequences) if ids is None else ids:
             psi = tables(i)
             laps.end("scores")
