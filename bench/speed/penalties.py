@@ -53,7 +53,7 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     penalties += [(SMALL, float(l1)) for l1 in task.settings["l1_values"].split()]
     for l2, l1 in penalties:
         options = FitOptions(
-            l2=l2, l1=l1, weights=asked.weights, transitions=asked.transitions, n_threads=THREADS
+            l2=l2, l1=l1, weights=asked.weights, transitions=asked.transitions, n_threads=THREADS, scheme=None
         )
         begin = time.process_time()
         model, result, *_ = fit_dataset(loaded.train, options)

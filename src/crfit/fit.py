@@ -35,6 +35,14 @@ from crfit.errors import DataError, OptionError
 from crfit.evaluation import Scores, evaluate_ids
 from crfit.evaluation.spans import Scheme
 from crfit.layout import Layout, TransitionsOption, WeightsOption, centre_free, classifier_layout
+from crfit.layout.constraints import (
+    Constraints,
+    LabelScheme,
+    SchemeOption,
+    check_scheme_option,
+    detect_scheme,
+    make_constraints,
+)
 from crfit.model import Model
 from crfit.model.model import drop_zeros
 from crfit.model.tagging import Classes, Task
@@ -61,7 +69,7 @@ SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
 #: Options that define the problem: stored in a checkpoint, and a resumed run must use the same values.
 PROBLEM = (
     *("task", "classes", "fit_intercept", "penalize_intercept", "l2", "l1"),
-    *("order", "weights", "transitions", "boundary", "n_free", "min_count"),
+    *("order", "weights", "transitions", "boundary", "n_free", "min_count", "scheme_in_training"),
 )
 
 
@@ -89,6 +97,8 @@ class FitOptions:
     seed: int = 0  # for a trainer chosen by "auto"; others got it from `trainers.resolve`
     merge: MergeOption = "auto"  # train attributes that are equal on the data as one attribute
     dev_every: int = 1  # score held-out data every this many iterations
+    scheme: SchemeOption = "auto"  # of span labels: tagging keeps to it; "auto" detects it
+    scheme_in_training: bool = False  # training too: label sequences that it forbids leave Z
 
     @property
     def problem(self) -> dict[str, Any]:
@@ -149,10 +159,25 @@ def fit_dataset(
     )
 
 
+def choose_scheme(dataset: Dataset, options: FitOptions) -> LabelScheme | None:
+    """The scheme of the labels, given or detected; None if they follow none."""
+    check_scheme_option(options.scheme)
+    if options.task == "classify":
+        return None
+    scheme = detect_scheme(dataset) if options.scheme == "auto" else options.scheme
+    if scheme is None and options.scheme_in_training:
+        remedy = "the labels follow no scheme: name one with scheme, or leave this option out"
+        raise OptionError("scheme_in_training", True, remedy)
+    return scheme
+
+
 def make_problem(dataset: Dataset, options: FitOptions, layout: Layout | None = None) -> EngineObjective:
     """Return the objective, on a dataset without the rare attributes, or with the given layout."""
     l2 = trainers.penalty_for(options.trainer, options.l2)
     on: dict[str, Any] = {"device": options.device, "n_threads": options.n_threads}
+    if options.scheme_in_training:
+        names = dataset.label_alphabet.strings()
+        on["constraints"] = make_constraints(names, scheme=choose_scheme(dataset, options))
     if options.task == "classify":  # rare attributes were dropped before adding the intercept
         layout = classifier_layout(dataset, options.n_free)
     if layout is not None:
@@ -184,6 +209,9 @@ def _fit_one(
     start: Vector | None = None,
 ) -> Fit:
     """Fit one problem: anything except one_vs_rest with three classes or more."""
+    scheme = choose_scheme(dataset, options)
+    if options.scheme == "auto":
+        options = replace(options, scheme=scheme)
     objective = make_problem(dataset, options, layout)
     trainer, why = trainers.choose(options.trainer, objective, seed=options.seed)
     merged = None if start is not None else choose_merging(objective, trainer, options.merge, state)
@@ -195,7 +223,15 @@ def _fit_one(
     if dev is not None:
         held_out = recode(dev, problem.dataset) if merged is None else merged.held_out(dev)
         # For order > 1 the objective may have switched engines with a warning: use its device, warn once.
-        scorer = HeldOutScorer(held_out, objective.layout, objective.device, options.n_threads, options.task)
+        names = dataset.label_alphabet.strings()
+        scorer = HeldOutScorer(
+            held_out,
+            objective.layout,
+            objective.device,
+            options.n_threads,
+            options.task,
+            None if scheme is None else make_constraints(names, scheme=scheme),
+        )
         if isinstance(callbacks, Sequence):  # minimise() rejects anything else
             names = DEV_SCORES[options.task]
             watchers = [DevScore(scorer.watched, every=options.dev_every, names=names), *callbacks]
@@ -220,6 +256,8 @@ def _fit_one(
         "min_count": int(options.min_count),
         "device": options.device,
     }
+    if scheme is not None:
+        known["constraints"] = {"scheme": scheme}
     # Model and result live equally long and share the weights.
     result.weights.flags.writeable = False
     model = Model.from_training(
@@ -251,6 +289,7 @@ class HeldOutScorer:
     device: str = DEFAULTS.device
     n_threads: int | None = DEFAULTS.n_threads
     task: Task = DEFAULTS.task  # "tag" scores spans if the labels encode any
+    constraints: Constraints | None = None
     latest: Scores | None = field(default=None, init=False)
 
     def __call__(self, weights: Vector) -> Scores:
@@ -259,7 +298,12 @@ class HeldOutScorer:
         if data.labels is None:
             raise DataError("held-out data has no labels: give y", file=data.source)
         inference = make_inference(
-            data, self.layout, to_numpy(weights), device=self.device, n_threads=self.n_threads
+            data,
+            self.layout,
+            to_numpy(weights),
+            device=self.device,
+            n_threads=self.n_threads,
+            constraints=self.constraints,
         )
         predicted, _ = inference.viterbi()
         scheme: Scheme = "auto" if self.task == "tag" else "tokens"

@@ -62,7 +62,7 @@ def test_constructor_is_the_documented_one():
     expected = (
         "(trainer='auto', l2=None, l1=0.0, order=1, weights='observed', transitions='all', boundary=False, "
         "min_count=0, n_threads=None, device='cpu', stop=None, callbacks=(), random_state=0, "
-        "merge='auto')"
+        "merge='auto', scheme='auto', scheme_in_training=False)"
     )
     signature = inspect.signature(CRF)
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
@@ -599,7 +599,7 @@ def test_same_model_as_crfsuite(recipes):
             marginals.append([{c: tagger.marginal(c, t) for c in tagger.labels()} for t in range(len(x))])
         tagger.close()
 
-    crf = CRF(l2=l2, stop=Stop(grad_inf=1e-5)).fit(X, y)
+    crf = CRF(l2=l2, stop=Stop(grad_inf=1e-5), scheme=None).fit(X, y)
     assert crf.predict(test_X) == paths
     for ours, theirs in zip(crf.predict_marginals(test_X), marginals, strict=True):
         for a, b in zip(ours, theirs, strict=True):

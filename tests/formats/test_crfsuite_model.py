@@ -93,10 +93,18 @@ def test_real_values(tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"l1": 0.5}, {"weights": "all"}, {"transitions": "observed"}])
 def test_our_models_are_read_by_crfsuite(options, tmp_path):
-    model = crfit.CRF(**options).fit(X[:80], Y[:80]).model_
+    model = crfit.CRF(scheme=None, **options).fit(X[:80], Y[:80]).model_
     crfsuite_model.write(model, tmp_path / "ours.crfsuite")
     compare(opened(tmp_path / "ours.crfsuite"), model, X[80:])
     assert opened(tmp_path / "ours.crfsuite").labels() == model.labels
+
+
+def test_a_file_without_room_for_constraints_is_written_with_a_warning(tmp_path):
+    model = crfit.CRF().fit(X[:80], Y[:80]).model_
+    with pytest.warns(crfit.errors.CrfitWarning, match="cannot hold constraints"):
+        crfsuite_model.write(model, tmp_path / "ours.crfsuite")
+    read = crfsuite_model.read(tmp_path / "ours.crfsuite")
+    assert read.tag_many(X[80:]) == model.constrain().tag_many(X[80:])
 
 
 names = st.text(

@@ -15,6 +15,7 @@ from crfit.engines import make_inference, make_objective
 from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.evaluation import evaluate
 from crfit.fit import HeldOutScorer
+from crfit.layout.constraints import make_constraints
 from crfit.trainers import LBFGS, Step, option
 from crfit.training.callbacks import Callback, Checkpoint, EarlyStopping, load_checkpoint
 from crfit.training.loop import train
@@ -83,8 +84,9 @@ def test_dev_scores_are_those_of_the_weights_of_each_iteration(data, dev_lists, 
     _, result, *_ = fit_dataset(data, min_count=min_count, dev=dev, callbacks=[Keep()], stop=Stop(max_iter=4))
     objective = make_objective(data, min_count=min_count)
     read = Dataset.from_sequences(X, y, alphabets_of=objective.dataset)
+    bio = make_constraints(data.label_alphabet.strings(), scheme="BIO")  # as the model will tag
     for progress, w in zip(result.history[1:], weights[1:], strict=True):
-        labels, _ = make_inference(read, objective.layout, w).viterbi()
+        labels, _ = make_inference(read, objective.layout, w, constraints=bio).viterbi()
         expected = evaluate(y, read.sequence_labels(labels))
         assert progress.extra["dev_f1"] == pytest.approx(expected.f1)
         assert progress.extra["dev_accuracy"] == pytest.approx(expected.accuracy)

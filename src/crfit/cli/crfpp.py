@@ -172,11 +172,11 @@ def _fit_options(given: dict[str, Any]) -> FitOptions:
     if algorithm == "MIRA":
         # Like MIRA, updates of at most C, without averaging, until no mistakes are left.
         settings = {} if maxiter is None else {"epochs": maxiter}
-        return FitOptions(trainer=trainers.get("pa", c=C, averaging=False, **settings), l2=0.0)
+        return FitOptions(trainer=trainers.get("pa", c=C, averaging=False, **settings), l2=0.0, scheme=None)
     passes = None if maxiter is None else max(maxiter, FEWEST_PASSES)
     stop = Stop(tol=given["eta"], rel_change=given["eta"], window=ETA_WINDOW, max_passes=passes)
     l1, l2 = (1.0 / C, 0.0) if algorithm == "CRF-L1" else (0.0, 1.0 / C)
-    return FitOptions(l1=l1, l2=l2, stop=stop)
+    return FitOptions(l1=l1, l2=l2, stop=stop, scheme=None)
 
 
 def _sorted_labels(data: Dataset) -> Dataset:

@@ -25,6 +25,7 @@ from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
 from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.inspection.weights import state_weights, transition_weights
 from crfit.layout import TransitionsOption, WeightsOption
+from crfit.layout.constraints import SchemeOption
 from crfit.model import Model
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback
@@ -86,7 +87,7 @@ def stop_instance(stop: Stop | None) -> Stop:
 #: Parameters with the same name and values in `FitOptions`.
 _AS_GIVEN = (
     *("l2", "l1", "order", "weights", "transitions", "boundary", "min_count"),
-    *("n_threads", "device", "stop", "merge"),
+    *("n_threads", "device", "stop", "merge", "scheme", "scheme_in_training"),
 )
 
 
@@ -141,6 +142,12 @@ class CRF(Estimator):
     merge : {"auto", True, False}, default="auto"
         Whether to train attributes with identical occurrences as one. This does not change the optimum.
         "auto" does it where it saves time.
+    scheme : {"auto", "BIO", "IOB1", "IOBES", "BILOU"} or None, default="auto"
+        How labels encode spans. Predicted label sequences are always valid in the scheme: with BIO, ``I-x``
+        only follows ``B-x`` or ``I-x``. "auto" detects the scheme that all training sequences follow, if
+        any; None allows every sequence.
+    scheme_in_training : bool, default=False
+        Whether invalid sequences have probability 0 in training too. Batch trainers only, such as `lbfgs`.
 
     Attributes
     ----------
@@ -186,6 +193,8 @@ class CRF(Estimator):
         callbacks: Sequence[Callback] = (),
         random_state: Any = DEFAULTS.seed,
         merge: MergeOption = DEFAULTS.merge,
+        scheme: SchemeOption = DEFAULTS.scheme,
+        scheme_in_training: bool = DEFAULTS.scheme_in_training,
     ) -> None:
         self.trainer = trainer
         self.l2 = l2
@@ -201,6 +210,8 @@ class CRF(Estimator):
         self.callbacks = callbacks
         self.random_state = random_state
         self.merge = merge
+        self.scheme = scheme
+        self.scheme_in_training = scheme_in_training
 
     def fit(
         self,

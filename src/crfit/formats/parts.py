@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +21,7 @@ from crfit.checks import offsets
 from crfit.data.alphabet import Alphabet
 from crfit.data.templates import Dialect, Template
 from crfit.data.tensor_file import DAMAGED, unreadable, unwritable
-from crfit.errors import CrfitError, DataError, ModelFileError
+from crfit.errors import CrfitError, CrfitWarning, DataError, ModelFileError
 from crfit.files import replacing
 from crfit.layout import Layout
 from crfit.layout.features import Codes, from_rows, to_rows
@@ -112,6 +113,13 @@ def take_apart(model: Model, tool: str, *, edges: bool) -> Parts:
     if not edges and weights[layout.edge_offset :].any():
         raise unsupported(
             tool, "attributes on transitions", "train with a template without %x in its B lines"
+        )
+    if model.constrained:
+        warnings.warn(
+            f"models of {tool} cannot hold constraints on label sequences: it may tag sequences that the scheme "
+            "forbids",
+            CrfitWarning,
+            stacklevel=4,
         )
     return Parts(
         nonzero(

@@ -54,7 +54,7 @@ class Model(Tagger):
         Format of the training files; None for Python objects.
     options : mapping, optional
         Training options, as JSON values. ``task="classify"`` makes the model a classifier of items, with
-        ``classes`` as in `crfit.LogLinear`.
+        ``classes`` as in `crfit.LogLinear`. ``constraints`` are arguments of `constrain`.
     summary : mapping, optional
         Summary of the training run, as JSON values.
     n_columns : int, optional
@@ -110,11 +110,19 @@ class Model(Tagger):
             n_columns = template.n_columns + 1
         weights = weights.view()
         weights.flags.writeable = False
-        super().__init__(weights, layout, *alphabets, *kind_of(options or {}))
+        limits = (options or {}).get("constraints")
+        super().__init__(weights, layout, *alphabets, *kind_of(options or {}), constraints=limits)
         self.template, self.n_columns = template, n_columns
         self.input_format = cast("text.Format | None", input_format)
         self.options = json_ready("options", dict(options or {}))
         self.summary = json_ready("summary", dict(summary or {}))
+
+    def _limit(self, constraints: Mapping[str, Any]) -> None:
+        super()._limit(constraints)
+        if hasattr(self, "options"):  # a copy with other constraints
+            rest = {name: value for name, value in self.options.items() if name != "constraints"}
+            told = json_ready("constraints", dict(constraints))
+            self.options = rest | ({"constraints": told} if told else {})
 
     @classmethod
     def from_training(

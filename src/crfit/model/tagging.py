@@ -13,15 +13,20 @@ A classifier is a CRF on sequences of one position (items). With the score ``s_k
 
 Both are softmax functions, the second of log sigma(s_k). The class with the largest score has the largest
 probability in both. If the model has an intercept, it is added to data that lacks it.
+
+Constraints (`Tagger.constrain`, and `fixed` for the labels of single positions) restrict all sums and maxima
+to the label sequences that are possible, so results are exact: p(y | x) is divided by the probability of
+these sequences.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import islice
 from threading import Lock
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +36,12 @@ from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import Dataset, recode
 from crfit.data.from_python import Item
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, each_alone
+from crfit.data.label_sets import Names, make_label_sets
 from crfit.engines.cpu.decoding import CpuDecoder
 from crfit.engines.decoding import Inference, checked_n
 from crfit.errors import DataError, OptionError
 from crfit.layout import Layout
+from crfit.layout.constraints import LabelScheme, make_constraints
 from crfit.threads import resolve_threads
 
 #: Task of a model: label the positions of sequences, or classify items.
@@ -45,6 +52,14 @@ Classes: TypeAlias = Literal["multinomial", "one_vs_rest"]
 LabelPath: TypeAlias = tuple[NDArray[np.int32], float]
 Items: TypeAlias = "Iterable[Item]"
 Path: TypeAlias = tuple[list[str], float]
+#: For positions of a sequence, the label or the labels that they may have.
+Fixed: TypeAlias = Mapping[int, Names]
+Forbidden: TypeAlias = Iterable[tuple[str, str]]
+#: A model.
+_Self = TypeVar("_Self", bound="Tagger")
+
+#: Models with further forbidden pairs that are kept for later calls.
+N_KEPT = 4
 
 
 def kind_of(options: Mapping[str, Any]) -> tuple[Task, Classes]:
@@ -84,6 +99,7 @@ class Tagger:
         edge_alphabet: Alphabet,
         task: Task = "tag",
         classes: Classes = "multinomial",
+        constraints: Mapping[str, Any] | None = None,
     ) -> None:
         self.weights, self.layout = weights, layout
         self.attribute_alphabet = attribute_alphabet
@@ -92,14 +108,28 @@ class Tagger:
         self.task, self.classes = task, classes
         self._has_intercept = task == "classify" and attribute_alphabet.get(INTERCEPT) >= 0
         self._names = label_alphabet.strings()
+        self._limit(constraints or {})
+
+    def _limit(self, constraints: Mapping[str, Any]) -> None:
+        """Set the constraints, as arguments of `make_constraints`."""
+        if constraints and self.task != "tag":
+            raise OptionError("constraints", constraints, "a classifier has no sequences: leave them out")
+        found = make_constraints(self._names, **constraints) if constraints else None
+        self._constraints = None if found is None or found.trivial else found
         self._decoder: CpuDecoder | None = None
         self._native: _native.Tagger | None = None
+        self._forbidding: dict[tuple[tuple[str, str], ...], Tagger] = {}
         self._lock = Lock()
 
     @property
     def labels(self) -> list[str]:
         """All labels, in the order of their ids."""
         return list(self._names)
+
+    @property
+    def constrained(self) -> bool:
+        """Whether some label sequences are forbidden; see `constrain`."""
+        return self._constraints is not None
 
     def encode(
         self, X: Iterable[Items], y: Iterable[Iterable[str]] | None = None, *, n_threads: int | None = None
@@ -118,16 +148,78 @@ class Tagger:
         """
         return self._complete(Dataset.from_sequences(X, y, alphabets_of=self, n_threads=n_threads))
 
-    def tag(self, x: Items) -> list[str]:
+    def constrain(
+        self: _Self,
+        *,
+        scheme: LabelScheme | None = None,
+        forbid: Forbidden = (),
+        require: Mapping[str, Names] | None = None,
+        first: Names | None = None,
+        last: Names | None = None,
+    ) -> _Self:
+        """The model with other constraints on label sequences; without arguments, with none.
+
+        Weights are shared with this model. `save` stores the constraints in the file.
+
+        Parameters
+        ----------
+        scheme : {"BIO", "IOB1", "IOBES", "BILOU"}, optional
+            How labels encode spans: what the scheme forbids, such as ``I-x`` after ``O`` in BIO, gets
+            probability 0.
+        forbid : iterable of (str, str)
+            Pairs of neighbouring labels that must not occur.
+        require : mapping of str to str or iterable of str, optional
+            For a label, those that may follow it.
+        first, last : str or iterable of str, optional
+            Labels with which a sequence may begin and end.
+
+        Examples
+        --------
+        >>> import crfit
+        >>> y = [["B-NAME", "I-NAME", "O"]]
+        >>> model = crfit.CRF(scheme=None).fit([[["Baker"], ["Street"], ["is"]]], y).model_
+        >>> model.constrain(scheme="BIO", forbid=[("B-NAME", "O")]).tag([["Baker"], ["is"]])
+        ['B-NAME', 'I-NAME']
+        """
+        pairs = list(forbid) if isinstance(forbid, Iterable) and not isinstance(forbid, str) else forbid
+        given: dict[str, Any] = {"scheme": scheme, "forbid": pairs, "require": require}
+        given |= {"first": first, "last": last}
+        other = copy.copy(self)
+        other._limit({name: value for name, value in given.items() if value})
+        return other
+
+    def tag(self, x: Items, *, fixed: Fixed | None = None, forbid: Forbidden = ()) -> list[str]:
         """Find the most probable labels (best path) of one sequence.
 
-        Each item of `x` describes one position: a list of attributes or a dict, as in
-        `Dataset.from_sequences`. For column files see `crfit.Model.read`.
-        """
-        direct = self._direct()
-        return direct.tag(x) if direct is not None else self._tag_many([x], 1)[0]
+        Parameters
+        ----------
+        x : sequence of items
+            Each item describes one position: a list of attributes or a dict, as in
+            `Dataset.from_sequences`. For column files see `crfit.Model.read`.
+        fixed : mapping of int to str or iterable of str, optional
+            Labels that are known: for a position, its label or the labels that it may have. All others
+            are chosen accordingly.
+        forbid : iterable of (str, str)
+            Pairs of neighbouring labels that must not occur, besides the model's own constraints.
 
-    def tag_many(self, X: Iterable[Items] | Dataset, *, n_threads: int | None = None) -> list[list[str]]:
+        Raises
+        ------
+        DataError
+            No label sequence is possible; the message names the position.
+        """
+        if forbid:
+            return self._with_forbidden(forbid).tag(x, fixed=fixed)
+        direct = self._direct() if fixed is None else None
+        return direct.tag(x) if direct is not None else self._tag_many([x], 1, [fixed])[0]
+
+    def tag_many(
+        self,
+        X: Iterable[Items] | Dataset,
+        *,
+        fixed: Sequence[Fixed | None] | None = None,
+        forbid: Forbidden = (),
+        n_threads: int | None = None,
+    ) -> list[list[str]]:
         """Find the most probable labels of many sequences.
 
         Parameters
@@ -135,6 +227,10 @@ class Tagger:
         X : iterable of sequences of items, or Dataset
             Sequences; an empty sequence gets no labels. A dataset may have any alphabets; its labels are
             ignored.
+        fixed : sequence of mappings or None, optional
+            For each sequence, as in `tag`.
+        forbid : iterable of (str, str)
+            As in `tag`.
         n_threads : int, optional
             Number of threads; None uses all cores. The result does not depend on it.
 
@@ -143,25 +239,35 @@ class Tagger:
         list of lists of str
             The labels of each sequence.
         """
-        direct = None if isinstance(X, Dataset) else self._direct()
+        if forbid:
+            return self._with_forbidden(forbid).tag_many(X, fixed=fixed, n_threads=n_threads)
+        direct = None if isinstance(X, Dataset) or fixed is not None else self._direct()
         if direct is not None:
             return direct.tag_many(X, resolve_threads(n_threads))
-        return self._tag_many(X, n_threads)
+        return self._tag_many(X, n_threads, fixed)
 
-    def marginals(self, x: Items) -> list[dict[str, float]]:
-        """Probability of each label at each position of one sequence; `x` as in `tag`."""
-        if (direct := self._direct()) is not None:
+    def marginals(
+        self, x: Items, *, fixed: Fixed | None = None, forbid: Forbidden = ()
+    ) -> list[dict[str, float]]:
+        """Probability of each label at each position of one sequence; arguments as in `tag`."""
+        if forbid:
+            return self._with_forbidden(forbid).marginals(x, fixed=fixed)
+        if fixed is None and (direct := self._direct()) is not None:
             return direct.marginals(x)
-        return [] if _is_empty(x) else self._named(self._marginals(self.encode([x]), 1))
+        return self.marginals_many([x], fixed=[fixed], n_threads=1)[0]
 
     def marginals_many(
-        self, X: Iterable[Items] | Dataset, *, n_threads: int | None = None
+        self,
+        X: Iterable[Items] | Dataset,
+        *,
+        fixed: Sequence[Fixed | None] | None = None,
+        n_threads: int | None = None,
     ) -> list[list[dict[str, float]]]:
         """Probability of each label at each position of many sequences.
 
         Parameters
         ----------
-        X, n_threads
+        X, fixed, n_threads
             As in `tag_many`.
 
         Returns
@@ -170,14 +276,17 @@ class Tagger:
             The result of `marginals` for each sequence.
         """
         lengths, dataset = self._encode_many(X, n_threads)
-        return _by_sequence(self._named(self._marginals(dataset, n_threads)), lengths)
+        found = self._marginals(dataset, n_threads, _without_empty(fixed, lengths))
+        return _by_sequence(self._named(found), lengths)
 
-    def nbest(self, x: Items, n: int) -> list[Path]:
+    def nbest(
+        self, x: Items, n: int, *, fixed: Fixed | None = None, forbid: Forbidden = ()
+    ) -> list[Path]:
         """Find the `n` most probable label sequences of one sequence.
 
         Parameters
         ----------
-        x : sequence of items
+        x, fixed, forbid
             As in `tag`.
         n : int
             Number of label sequences.
@@ -187,18 +296,23 @@ class Tagger:
         list of (list of str, float)
             Labels and their probability given `x`, best first; fewer than `n` if no more exist.
         """
-        if _is_empty(x):
-            return [([], 1.0)]
-        return self._named_paths(self._nbest(self.encode([x]), n, 1)[0])
+        if forbid:
+            return self._with_forbidden(forbid).nbest(x, n, fixed=fixed)
+        return self.nbest_many([x], n, fixed=[fixed], n_threads=1)[0]
 
     def nbest_many(
-        self, X: Iterable[Items] | Dataset, n: int, *, n_threads: int | None = None
+        self,
+        X: Iterable[Items] | Dataset,
+        n: int,
+        *,
+        fixed: Sequence[Fixed | None] | None = None,
+        n_threads: int | None = None,
     ) -> list[list[Path]]:
         """Find the `n` most probable label sequences of each of many sequences.
 
         Parameters
         ----------
-        X, n_threads
+        X, fixed, n_threads
             As in `tag_many`.
         n : int
             How many for each.
@@ -209,7 +323,7 @@ class Tagger:
             The result of `nbest` for each sequence.
         """
         lengths, dataset = self._encode_many(X, n_threads)
-        found = iter(self._nbest(dataset, n, n_threads))
+        found = iter(self._nbest(dataset, n, n_threads, _without_empty(fixed, lengths)))
         return [self._named_paths(next(found)) if length else [([], 1.0)] for length in lengths]
 
     def probability(self, x: Items, y: Iterable[str]) -> float:
@@ -225,7 +339,7 @@ class Tagger:
         Returns
         -------
         float
-            ``p(y | x)``; 0 if a label is unknown to the model.
+            ``p(y | x)``; 0 if a label is unknown to the model or the labels violate its constraints.
         """
         return math.exp(self.log_probability(x, y))
 
@@ -240,7 +354,7 @@ class Tagger:
         Returns
         -------
         float
-            ``log p(y | x)``; minus infinity if a label is unknown to the model.
+            ``log p(y | x)``; minus infinity where the probability is exactly 0.
         """
         return float(self.log_probability_dataset(self.encode([x], [y]), n_threads=1)[0])
 
@@ -297,13 +411,21 @@ class Tagger:
         columns = [inference.path_score(np.full(n, k, dtype=np.int32)) for k in range(len(self._names))]
         return np.stack(columns, axis=1)
 
-    def tag_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.int32]:
+    def tag_dataset(
+        self,
+        dataset: Dataset,
+        *,
+        fixed: Sequence[Fixed | None] | None = None,
+        n_threads: int | None = None,
+    ) -> NDArray[np.int32]:
         """Find the most probable labels of a dataset.
 
         Parameters
         ----------
         dataset : Dataset
             Sequences with any alphabets; labels are ignored.
+        fixed : sequence of mappings or None, optional
+            For each sequence, as in `tag`.
         n_threads : int, optional
             Number of threads; None uses all cores.
 
@@ -312,7 +434,7 @@ class Tagger:
         int32 array of shape (N,)
             Label ids of the model, one per position.
         """
-        return self._infer(self._own(dataset), n_threads).viterbi()[0]
+        return self._infer(self._own(dataset), n_threads, fixed).viterbi()[0]
 
     def marginals_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.float64]:
         """Probability of each label at each position of a dataset.
@@ -382,10 +504,16 @@ class Tagger:
             scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
         return scores
 
-    def _tag_many(self, X: Iterable[Items] | Dataset, n_threads: int | None) -> list[list[str]]:
+    def _tag_many(
+        self,
+        X: Iterable[Items] | Dataset,
+        n_threads: int | None,
+        fixed: Sequence[Fixed | None] | None = None,
+    ) -> list[list[str]]:
         lengths, dataset = self._encode_many(X, n_threads)
         names = self._names
-        words = [names[i] for i in self._infer(dataset, n_threads).viterbi()[0].tolist()]
+        inference = self._infer(dataset, n_threads, _without_empty(fixed, lengths))
+        words = [names[i] for i in inference.viterbi()[0].tolist()]
         return _by_sequence(words, lengths)
 
     # With one_vs_rest the engine's softmax of the scores is not the distribution, so compute it here.
@@ -393,16 +521,27 @@ class Tagger:
     def _log_table(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
         return log_probabilities(self.class_scores(dataset, n_threads=n_threads), self.classes)
 
-    def _marginals(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
+    def _marginals(
+        self,
+        dataset: Dataset,
+        n_threads: int | None,
+        fixed: Sequence[Fixed | None] | None = None,
+    ) -> NDArray[np.float64]:
         """Marginals of a dataset encoded with the model's ids."""
         if self.classes == "multinomial":
-            return self._infer(dataset, n_threads).node_marginals()
+            return self._infer(dataset, n_threads, fixed).node_marginals()
         return np.exp(self._log_table(dataset, n_threads))
 
-    def _nbest(self, dataset: Dataset, n: int, n_threads: int | None) -> list[list[LabelPath]]:
+    def _nbest(
+        self,
+        dataset: Dataset,
+        n: int,
+        n_threads: int | None,
+        fixed: Sequence[Fixed | None] | None = None,
+    ) -> list[list[LabelPath]]:
         """Best paths of a dataset encoded with the model's ids."""
         if self.classes == "multinomial":
-            return self._infer(dataset, n_threads).nbest(n)
+            return self._infer(dataset, n_threads, fixed).nbest(n)
         check_alone(dataset)
         table = self._log_table(dataset, n_threads)
         best = np.argsort(-table, axis=1, kind="stable")[:, : checked_n(n)].astype(np.int32)
@@ -417,8 +556,10 @@ class Tagger:
             with self._lock:
                 if self._decoder is None:
                     resolve_threads(1)  # warns of a wrong CPU level
-                    decoder = CpuDecoder(self.layout, self.weights)
-                    if (self.task, self.classes, self.layout.order) == ("tag", "multinomial", 1):
+                    constraints = self._constraints
+                    decoder = CpuDecoder(self.layout, self.weights, constraints)
+                    possible = constraints is None or constraints.always_feasible
+                    if possible and (self.task, self.classes, self.layout.order) == ("tag", "multinomial", 1):
                         self._native = decoder.tagger(self.attribute_alphabet, self._names)
                     self._decoder = decoder
         return self._decoder
@@ -429,9 +570,37 @@ class Tagger:
             self._prepared()
         return self._native
 
-    def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
+    def _infer(
+        self,
+        dataset: Dataset,
+        n_threads: int | None,
+        fixed: Sequence[Fixed | None] | None = None,
+    ) -> Inference:
         """Inference on a dataset encoded with the model's ids."""
-        return self._prepared()(dataset, n_threads=n_threads)
+        allowed = None
+        if fixed is not None:
+            lengths = dataset.lengths.tolist()
+            if len(fixed) != len(lengths):
+                remedy = f"give one mapping or None for each of {len(lengths)} sequences"
+                raise OptionError("fixed", f"{len(fixed)} entries", remedy)
+            allowed = make_label_sets(self._names, lengths, fixed)
+        return self._prepared()(dataset, n_threads=n_threads, allowed=allowed)
+
+    def _with_forbidden(self, forbid: Forbidden) -> Tagger:
+        """This model with further forbidden pairs; the last ones asked for are kept."""
+        pairs = [tuple(pair) for pair in forbid]
+        key = cast("tuple[tuple[str, str], ...]", tuple(pairs))
+        found = self._forbidding.get(key)
+        if found is None:
+            found = self.constrain(forbid=key)
+            if self._constraints is not None and found._constraints is not None:
+                found._constraints &= self._constraints
+            elif self._constraints is not None:
+                found._constraints = self._constraints
+            while len(self._forbidding) >= N_KEPT:
+                self._forbidding.pop(next(iter(self._forbidding)), None)
+            self._forbidding[key] = found
+        return found
 
     def _own(self, dataset: Dataset) -> Dataset:
         """The dataset with the model's ids; itself if it was read with the model's alphabets."""
@@ -471,8 +640,16 @@ class Tagger:
         return [([names[i] for i in labels.tolist()], math.exp(log_p)) for labels, log_p in paths]
 
 
-def _is_empty(x: object) -> bool:
-    return isinstance(x, Sized) and len(x) == 0
+def _without_empty(
+    fixed: Sequence[Fixed | None] | None, lengths: list[int]
+) -> Sequence[Fixed | None] | None:
+    """The entries of the sequences that have positions; None if no labels are fixed."""
+    if fixed is None or not any(fixed):
+        return None
+    if len(fixed) != len(lengths):
+        remedy = f"give one mapping or None for each of {len(lengths)} sequences"
+        raise OptionError("fixed", f"{len(fixed)} entries", remedy)
+    return [one for one, length in zip(fixed, lengths, strict=True) if length]
 
 
 def _by_sequence(entries: list[Any], lengths: list[int]) -> list[list[Any]]:

@@ -15,8 +15,9 @@ from crfit.data.dataset import recode
 from crfit.engines import EngineObjective
 from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import OptionError
-from crfit.fit import DEFAULTS, FitOptions, HeldOutScorer, make_problem
+from crfit.fit import DEFAULTS, FitOptions, HeldOutScorer, choose_scheme, make_problem
 from crfit.layout import TransitionsOption, WeightsOption
+from crfit.layout.constraints import Constraints, make_constraints
 from crfit.racing.result import Point
 from crfit.trainers.options import check_options, option, option_table
 from crfit.vectors import Vector
@@ -87,11 +88,19 @@ def prepare(
 ) -> Problem:
     """Make the objective and evaluate the common start."""
     chosen = FitOptions(device=device, n_threads=n_threads, **asdict(options))
-    return ready(make_problem(dataset, chosen), dev, n_threads)
+    scheme = choose_scheme(dataset, chosen)
+    names = dataset.label_alphabet.strings()
+    constraints = None if scheme is None else make_constraints(names, scheme=scheme)
+    return ready(make_problem(dataset, chosen), dev, n_threads, constraints)
 
 
-def ready(objective: EngineObjective, dev: Dataset | None, n_threads: int | None) -> Problem:
-    """Evaluate zero weights, with no clock running.
+def ready(
+    objective: EngineObjective,
+    dev: Dataset | None,
+    n_threads: int | None,
+    constraints: Constraints | None = None,
+) -> Problem:
+    """Evaluate zero weights, with no clock running; `constraints` are those of tagging held-out data.
 
     The gradient there also builds the tables that the first entry would otherwise pay for.
     """
@@ -99,7 +108,9 @@ def ready(objective: EngineObjective, dev: Dataset | None, n_threads: int | None
     if dev is not None:
         # A high order may have moved the objective to another engine, with a warning: use that one too.
         held_out = recode(dev, objective.dataset)
-        score = HeldOutScorer(held_out, objective.layout, objective.device, n_threads).watched
+        score = HeldOutScorer(
+            held_out, objective.layout, objective.device, n_threads, constraints=constraints
+        ).watched
     w = objective.xp.zeros(objective.n_weights)
     smooth, _ = objective.value_and_grad(w)
     value = float(objective.full_value(w, smooth))

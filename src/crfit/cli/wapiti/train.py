@@ -142,6 +142,7 @@ def command(**given: Any) -> int:
     fit = fit_dataset(
         data,
         FitOptions(
+            scheme=None,
             trainer=trainer,
             l1=given["rho1"],
             l2=given["rho2"],

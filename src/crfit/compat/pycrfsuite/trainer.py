@@ -316,6 +316,7 @@ class BaseTrainer:
         fast = self._algorithm == "lbfgs" and not self.algorithm_exact
         stop = self._limits(values) if fast else found.stop
         options = FitOptions(
+            scheme=None,
             trainer=Auto() if fast else get(found.trainer, **found.options),
             stop=stop,
             l1=kinds["l1"],
