@@ -24,6 +24,7 @@ from crfit.evaluation.scores import item_scores
 from crfit.files import check_writable
 from crfit.fit import DEFAULT_TRAINER, DEV_SCORES, Fit, FitOptions, fit_dataset
 from crfit.formats.crfsuite import ALGORITHMS, translate
+from crfit.layout.constraints import LabelScheme
 from crfit.model.tagging import Classes, Task
 from crfit.threads import resolve_threads
 from crfit.training.callbacks import (
@@ -73,6 +74,12 @@ _OPTIONS = [
         ),
         ("--no-intercept", "For classifiers: leave out the intercept, which is unpenalised."),
         *shared.FEATURES,
+        (
+            "--scheme SCHEME",
+            "Tag only label sequences that are valid in this scheme of span labels; auto detects it.",
+            library_default("scheme", type=click.Choice(["auto", *get_args(LabelScheme), "none"])),
+        ),
+        ("--scheme-in-training", "Give invalid label sequences probability 0 in training too."),
     ),
     *section(
         "Training",
@@ -167,6 +174,7 @@ def command(context: click.Context, /, **given: Any) -> int:
         n_threads=n_threads,
         stop=stop,
         merge="auto" if given["merge"] is None else given["merge"],
+        scheme=None if given["scheme"] == "none" else given["scheme"],
         **{name: given[name] for name in _AS_GIVEN},
     )
     training = shared.read_training(given, n_threads, options.task)
@@ -197,7 +205,7 @@ def command(context: click.Context, /, **given: Any) -> int:
 #: Options with the same name and values in `FitOptions`.
 _AS_GIVEN = (
     *("task", "classes", "l2", "l1", "order", "weights", "transitions", "boundary", "min_count"),
-    *("device", "seed", "dev_every"),
+    *("device", "seed", "dev_every", "scheme_in_training"),
 )
 
 
@@ -296,6 +304,8 @@ _NOT_FOR_CLASSIFIERS = {
     "template": "is for column files, not for --task classify: leave it out",
     "order": _SEQUENCES,
     "boundary": _SEQUENCES,
+    "scheme": _SEQUENCES,
+    "scheme_in_training": _SEQUENCES,
     "transitions": _SEQUENCES,
     "weights": "classifiers always have all weights: leave it out",
 }
