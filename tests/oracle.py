@@ -346,6 +346,27 @@ KEPT = [
 ]  # fmt: skip
 
 
+def cancelling_problem(penalty: float, transitions="observed", strength=0.4):
+    """Dataset, layout and weights where products with listed label pairs lose the digits of exp(-penalty).
+
+    At some positions nearly all mass is in one label of thirty, and its pair with the next label is listed
+    with the score -penalty: missing * sum(alpha) - missing * alpha[first] has no digits left of it. With a
+    strength above 1 the best paths use this pair.
+    """
+    data, layout, w = random_problem(
+        30, lengths=[6, 3, 9, 1] * 10, weights="observed", transitions=transitions
+    )
+    pairs = layout.transition_slice(1)
+    first, second = (3, 17) if transitions == "all" else divmod(int(layout.transition_codes[0][0]), 30)
+    w[pairs] = 0.0
+    w[pairs.start + (30 * first + second if transitions == "all" else 0)] = -penalty
+    for a in range(layout.n_attributes):
+        for i in range(layout.state_ptr[a], layout.state_ptr[a + 1]):
+            scores = {first: strength * penalty, second: (strength + 0.1) * penalty}
+            w[i] = scores.get(int(layout.state_labels[i]), 0.0)
+    return data, layout, w
+
+
 def agree(
     data: Dataset, layout: Layout, w: np.ndarray, tolerance: float = 1e-10, *, ties: bool = False
 ) -> None:

@@ -17,9 +17,11 @@
 // all: kLost.
 //
 // Sparse pairs (SparsePairs) subtract: if nearly all of alpha is in labels i with E[i, j] < missing, alpha^T E loses
-// digits. With sum alpha = 1 the error of (alpha^T E)[j] is eps missing, and that of a probability at most
-// eps missing sum_j z[j]; the same bounds the backward products. So missing sum_j z[j] < kCancel keeps 11 digits.
-// Without a backward pass (alpha^T E)[j] > missing / kCancel does.
+// digits: with sum alpha = 1 the error of (alpha^T E)[j] is eps missing. A sum below missing / kCancel is added again
+// without a subtraction (uncancelled), so every sum keeps 11 digits; the same for the backward products.
+// Derivatives along a direction are sums of terms of any sign, which cannot be repaired in this way. Their error is
+// at most eps missing sum_j z[j] times the scores of the direction, so missing sum_j z[j] < kCancel keeps 11 digits;
+// beyond, they are computed in the log domain.
 #pragma once
 
 #include <cmath>
@@ -84,6 +86,38 @@ inline void sparse_product(int Y, int YP, double missing, const int32_t* ptr, co
     out[j] = sum;
   }
   for (int j = Y; j < YP; ++j) out[j] = 0.0;
+}
+
+// One sum of such a product without a subtraction, in Y steps: missing sum over the labels i that are not listed of
+// x[i] + sum over the listed ones, other .. end in ascending order, of E x[i]. at(i) is x[i], a Number or one for each
+// lane. Four sums hide the latency.
+template <class Number, class At>
+inline Number uncancelled(int Y, double missing, const int32_t* other, const int32_t* end, const double* E,
+                          const Number& zero, const At& at) {
+  Number rest[4] = {zero, zero, zero, zero}, listed = zero;
+  const auto add_rest = [&](int i, int stop) {
+    for (; i + 4 <= stop; i += 4)
+      for (int k = 0; k < 4; ++k) rest[k] += at(i + k);
+    for (; i < stop; ++i) rest[0] += at(i);
+  };
+  int i = 0;
+  for (; other < end; ++other, ++E) {
+    add_rest(i, *other);
+    listed += *E * at(*other);
+    i = *other + 1;
+  }
+  add_rest(i, Y);
+  return listed + missing * ((rest[0] + rest[1]) + (rest[2] + rest[3]));
+}
+
+// sparse_product for x >= 0, without loss of digits.
+inline void positive_product(int Y, int YP, double missing, const int32_t* ptr, const int32_t* other,
+                             const double* excess, const double* E, const double* x, double total, double* out) {
+  sparse_product(Y, YP, missing, ptr, other, excess, x, total, out);
+  for (int j = 0; j < Y; ++j)
+    if (kCancel * out[j] < missing * total)
+      out[j] =
+          uncancelled(Y, missing, other + ptr[j], other + ptr[j + 1], E + ptr[j], 0.0, [&](int i) { return x[i]; });
 }
 
 // G[i][:] += sum_{t=1}^{T-1} alpha[t-1][i] z[t][:], a block of rows of G in registers at a time.
@@ -178,7 +212,7 @@ class Lattice {
     const int YP = width_.yp(), Y = pre_.Y;
     LogProduct product;
     double shift = 0.0;
-    Vec smallest = splat(1.0), least = splat(INFINITY);
+    Vec smallest = splat(1.0);
     const crfit::SparsePairs* sparse = has_edges_ ? nullptr : pre_.sparse;
     for (int64_t t = 0; t < T; ++t) shift += exponentials(width_, Y, s_.U + t * YP, s_.S + t * YP);
     shift += has_edges_ ? all_pair_exponentials(T) : static_cast<double>(T - 1) * pre_.tr_max;
@@ -189,21 +223,19 @@ class Lattice {
       const double* S = s_.S + t * YP;
       // alpha_{t-1} is still unnormalised here; its 1/c is computed while the product runs.
       if (t > 0 && sparse != nullptr)
-        sparse_product(Y, YP, sparse->missing, sparse->before_ptr, sparse->before, sparse->before_excess, v - YP,
-                       1.0 / scale, moved);
+        positive_product(Y, YP, sparse->missing, sparse->before_ptr, sparse->before, sparse->before_excess,
+                         sparse->before_E, v - YP, 1.0 / scale, moved);
       else if (t > 0)
         vecmat(width_, Y, v - YP, has_edges_ ? s_.pairs + t * Y * YP : pre_.E, moved);
       Vec total = {};
       const Vec inv = splat(scale);
       for (int j = 0; j < YP; j += kLanes) {
-        Vec arrived = t > 0 ? load(moved + j) : splat(1.0);
-        if (sparse != nullptr) arrived = vmax(arrived, Vec{});  // cancellation leaves rounding of either sign
+        const Vec arrived = t > 0 ? load(moved + j) : splat(1.0);
         const Vec value = t > 0 ? arrived * inv * load(S + j) : load(S + j);
         if (t > 0) store(v - YP + j, load(v - YP + j) * inv);
         store(v + j, value);
         total += value;
         smallest = vmin(smallest, vmin(value, arrived) + load(padding_one() + j));
-        if (sparse != nullptr && t > 0) least = vmin(least, arrived * inv + load(padding_one() + j));
       }
       const double c = sum(total);
       if (!(c > kTiny && c < 1e100)) return false;
@@ -215,7 +247,8 @@ class Lattice {
     for (int j = 0; j < YP; ++j) v[j] *= scale;
     product.flush();
     log_z = shift + product.total;
-    lost_ = !(min_lane(smallest) > kLost) || (sparse != nullptr && !(min_lane(least) * kCancel > sparse->missing));
+    lost_ = !(min_lane(smallest) > kLost);
+    cancels_ = false;
     return std::isfinite(log_z);
   }
 
@@ -227,7 +260,8 @@ class Lattice {
     return shift;
   }
 
-  bool lost() const { return lost_; }  // some forward entry may have underflowed
+  bool lost() const { return lost_; }        // some forward entry may have underflowed
+  bool cancels() const { return cancels_; }  // derivatives along a direction would lose digits
 
   // Sets: beta, z. Returns false when the scaled domain cannot hold this sequence.
   [[gnu::noinline]] bool backward(int64_t T) {
@@ -249,9 +283,9 @@ class Lattice {
         matvec(width_, Y, s_.pairs + t * Y * YP, z, before);
       } else if (const crfit::SparsePairs* sparse = pre_.sparse) {
         const double z_total = sum(all);
-        if (!(z_total * sparse->missing < kCancel)) return false;
-        sparse_product(Y, YP, sparse->missing, sparse->after_ptr, sparse->after, sparse->after_excess, z, z_total,
-                       before);
+        cancels_ = cancels_ || !(z_total * sparse->missing < kCancel);
+        positive_product(Y, YP, sparse->missing, sparse->after_ptr, sparse->after, sparse->after_excess,
+                         sparse->after_E, z, z_total, before);
       } else
         vecmat(width_, Y, z, pre_.ET, before);
       for (int j = 0; j < YP; j += kLanes) {
@@ -270,7 +304,7 @@ class Lattice {
   const Prepared& pre_;
   Scratch& s_;
   bool has_edges_;
-  bool lost_ = false;
+  bool lost_ = false, cancels_ = false;
 };
 
 }  // namespace

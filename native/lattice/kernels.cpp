@@ -113,7 +113,7 @@ void solve_group(const InferenceJob& job, LanePaths<N, kHistories>& lanes) {
         if (pre.sparse == nullptr) continue;
         for (int32_t k = pre.sparse->after_ptr[i]; k < pre.sparse->after_ptr[i + 1]; ++k) {
           const int64_t j = pre.sparse->after[k];
-          out[j] = A[i * G] * (pre.sparse->missing + pre.sparse->after_excess[k]) * z[j * G];
+          out[j] = A[i * G] * pre.sparse->after_E[k] * z[j * G];
         }
       }
     }

@@ -66,6 +66,25 @@ template <int N>
   return total;
 }
 
+// missing sum_i x[i] + the listed pairs of label j, for x >= 0 and without loss of digits (forward_backward.hpp).
+// `others` = missing sum_i x[i]. A lane does not depend on whether others cancel.
+template <int N>
+[[gnu::always_inline]] inline Lanes<N> positive_sum(int Y, int j, double missing, const int32_t* ptr,
+                                                    const int32_t* other, const double* excess, const double* E,
+                                                    const double* x, const Lanes<N>& others) {
+  Lanes<N> sum = listed_sum<N>(j, ptr, other, excess, x, others);
+  VecInt cancels[N], some = {};
+  for (int m = 0; m < N; ++m) some |= cancels[m] = kCancel * sum.v[m] < others.v[m];
+  if (any(some)) [[unlikely]] {
+    const Lanes<N> again = [&]() __attribute__((noinline)) {
+      return uncancelled(Y, missing, other + ptr[j], other + ptr[j + 1], E + ptr[j], all_lanes<N>(0.0),
+                         [&](int i) { return load_lanes<N>(x + static_cast<int64_t>(i) * Lanes<N>::kCount); });
+    }();
+    for (int m = 0; m < N; ++m) sum.v[m] = cancels[m] ? again.v[m] : sum.v[m];
+  }
+  return sum;
+}
+
 // sums[k] += sum over K positions and the lanes of left[t][i] right[t][after[k]], for the listed pairs k.
 template <int N, int K>
 inline void add_listed_block(int64_t n_states, const SparsePairs& pairs, const double* left, const double* right,
@@ -295,7 +314,7 @@ class LaneLattice {
           lowest = smallest(lowest, value);
           least_here = smallest(least_here, arrived);
         };
-        // Listed pairs: not below 0, where cancellation leaves only rounding.
+        // Listed n-grams: not below 0, where cancellation leaves only rounding.
         if constexpr (kHistories)
           sums_over_dropped(
               t, before, [&](int64_t j, int64_t y, const Wide& sum, const Wide& others) __attribute__((always_inline)) {
@@ -306,8 +325,8 @@ class LaneLattice {
           for (int j = 0; j < Y; ++j) {
             const Wide others = sparse->missing * before_total;
             arrive(j, j,
-                   largest(listed_sum<N>(j, sparse->before_ptr, sparse->before, sparse->before_excess, before, others),
-                           zero));
+                   positive_sum<N>(Y, j, sparse->missing, sparse->before_ptr, sparse->before, sparse->before_excess,
+                                   sparse->before_E, before, others));
           }
         else
           dense_product<N>(Y, pre_.YP, pre_.E, G, before,
@@ -343,10 +362,7 @@ class LaneLattice {
       if (!std::isfinite(log_z[l])) failed |= uint32_t{1} << l;
     }
     lost_ = failing(low, [](double x) { return x > kLost; }) | failing(least, [](double x) { return x > kLost; });
-    if (kHistories && sparse != nullptr)
-      lost_ |= failing(kept, [](double x) { return x > 0.0; });
-    else if (sparse != nullptr)
-      lost_ |= failing(least, [&](double x) { return x * kCancel > sparse->missing; });
+    if (kHistories && sparse != nullptr) lost_ |= failing(kept, [](double x) { return x > 0.0; });
     failed &= (uint32_t{1} << n) - 1;
   }
 
@@ -391,7 +407,7 @@ class LaneLattice {
         b_sum += value;
         z_sum += zi;
       };
-      Wide others = zero;  // E z at t + 1 of the pairs that are not listed
+      Wide others = zero;  // of the pairs that are not listed, where their size is limited: order k, derivatives
       if (t == T - 1)
         for (int64_t i = 0; i < states(t); ++i) arrive(i, kHistories ? i % Y : i, last);
       else if constexpr (kHistories)
@@ -399,14 +415,14 @@ class LaneLattice {
       else if (sparse != nullptr)
         for (int i = 0; i < Y; ++i)
           arrive(i, i,
-                 listed_sum<N>(i, sparse->after_ptr, sparse->after, sparse->after_excess, zt + row_,
-                               sparse->missing * z_total));
+                 positive_sum<N>(Y, i, sparse->missing, sparse->after_ptr, sparse->after, sparse->after_excess,
+                                 sparse->after_E, zt + row_, sparse->missing * z_total));
       else
         dense_product<N>(Y, pre_.YP, pre_.ET, G, zt + row_,
                          [&](int i, const Wide& sum) __attribute__((always_inline)) { arrive(i, i, sum); });
       emit(t, here, p);
       z_total = z_sum;
-      if (!kHistories && sparse != nullptr && t > 0) others = sparse->missing * z_sum;
+      if (!kHistories && curvature && sparse != nullptr && t > 0) others = sparse->missing * z_sum;
       const Wide limit = kCancel * (kHistories ? inv : inv_before);  // z of forward_backward.hpp has no inv_{t-1}
       for (int m = 0; m < N; ++m) {
         beta_total.v[m] += b_sum.v[m] / inv.v[m];

@@ -144,7 +144,7 @@ void NgramTables::list_pairs(int64_t n) {
     after_ptr_.push_back(static_cast<int32_t>(after_.size()));
   }
   sort_listed(Y_);
-  for (Buffer<double>* values : {&before_score_, &before_excess_, &after_score_, &after_excess_})
+  for (Buffer<double>* values : {&before_score_, &before_excess_, &before_E_, &after_score_, &after_excess_, &after_E_})
     if (values->size() < padded(n)) *values = zero_buffer(padded(n));
 }
 
@@ -228,11 +228,13 @@ void NgramTables::list_scores() {
   const int64_t n = static_cast<int64_t>(after_.size());
   for (int64_t k = 0; k < n; ++k) {
     after_score_[k] = own_[listed_[k]];
-    after_excess_[k] = own_E_[listed_[k]] - missing;
+    after_E_[k] = own_E_[listed_[k]];
+    after_excess_[k] = after_E_[k] - missing;
   }
   for (int64_t k = 0; k < n; ++k) {
     before_score_[k] = after_score_[before_place_[k]];
     before_excess_[k] = after_excess_[before_place_[k]];
+    before_E_[k] = after_E_[before_place_[k]];
   }
   pairs_ = {n,
             missing,
@@ -241,11 +243,13 @@ void NgramTables::list_scores() {
             before_.data(),
             before_score_.data(),
             before_excess_.data(),
+            before_E_.data(),
             before_place_.data(),
             after_ptr_.data(),
             after_.data(),
             after_score_.data(),
-            after_excess_.data()};
+            after_excess_.data(),
+            after_E_.data()};
 }
 
 // Adds to each n-gram the score of the n-gram without its first label.

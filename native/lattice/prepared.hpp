@@ -70,7 +70,7 @@ class NgramTables {
   bool sparse_ = false;
   SparsePairs pairs_;
   std::vector<int32_t> before_ptr_, before_, before_place_, after_ptr_, after_, listed_;  // listed_: the weights
-  Buffer<double> before_score_, before_excess_, after_score_, after_excess_;
+  Buffer<double> before_score_, before_excess_, before_E_, after_score_, after_excess_, after_E_;
   Buffer<double> base_;  // [Y^k] order k >= 2
 };
 

@@ -71,8 +71,8 @@ class SequenceWorker {
   void solve(bool want_marginals, bool log_domain = false) {
     const bool scaled =
         !log_domain && lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T));
-    in_log_ = !scaled;
-    if (scaled) return;
+    in_log_ = !scaled || (derivatives_ && lattice_.cancels());
+    if (!in_log_) return;
     if (has_edges_) {
       load_pairs();  // a scaled attempt turned them into exponentials
       log_z = log_forward_backward(pre_, s_, T,
@@ -118,7 +118,7 @@ class SequenceWorker {
         store(row + j, a * (sparse != nullptr ? splat(sparse->missing) : ::load(M + i * YP + j)) * ::load(z + j));
       if (sparse == nullptr) continue;
       for (int32_t k = sparse->after_ptr[i]; k < sparse->after_ptr[i + 1]; ++k)
-        row[sparse->after[k]] = factor * alpha[i] * (sparse->missing + sparse->after_excess[k]) * z[sparse->after[k]];
+        row[sparse->after[k]] = factor * alpha[i] * sparse->after_E[k] * z[sparse->after[k]];
     }
   }
 
@@ -147,7 +147,7 @@ class SequenceWorker {
   void keep(const crfit::Kept& kept, int64_t sequence) const {
     double* out = kept.block(sequence);
     if (out == nullptr) return;
-    kept.filled[sequence] = kept.pairs || !in_log_;
+    kept.filled[sequence] = kept.pairs || !(in_log_ || lattice_.cancels());
     if (!kept.filled[sequence]) return;
     const int Y = pre_.Y, YP = width_.yp();
     if (kept.pairs) {
@@ -325,6 +325,7 @@ class SequenceWorker {
   const crfit::Direction* pair_weights_ = nullptr;
   const double* given_pairs_ = nullptr;
   bool in_log_ = false;
+  bool derivatives_ = false;  // the lattice is for derivatives along a direction, whose sums cancel
 };
 
 }  // namespace

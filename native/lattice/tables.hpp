@@ -55,11 +55,13 @@ struct SparsePairs {
   const int32_t* before = nullptr;        // [n]
   const double* before_score = nullptr;   // [n] tr; order 1
   const double* before_excess = nullptr;  // [n] E - missing
+  const double* before_E = nullptr;       // [n]; order 1
   const int32_t* before_place = nullptr;  // [n] where the pair is in `after`
   const int32_t* after_ptr = nullptr;     // [states + 1] entries of `after` that follow a state
   const int32_t* after = nullptr;         // [n]
   const double* after_score = nullptr;    // [n]; order 1
   const double* after_excess = nullptr;   // [n]
+  const double* after_E = nullptr;        // [n]; order 1
 };
 
 // One weight vector prepared for the lattice. Y labels, rows padded to YP.

@@ -51,7 +51,9 @@ class TangentWorker : public SequenceWorker<P> {
 
   TangentWorker(const DataView& data, const Prepared& pre, const Tangent& tangent, const Kept* kept, bool log_domain,
                 Scratch& scratch)
-      : Base(data, pre, scratch), tangent_(tangent), kept_(kept), log_domain_(log_domain || tangent.propagate) {}
+      : Base(data, pre, scratch), tangent_(tangent), kept_(kept), log_domain_(log_domain || tangent.propagate) {
+    Base::derivatives_ = true;
+  }
 
   // Sets: the direction's scores, and the lattice if it is not cached.
   void load_tangent(int64_t sequence) {

@@ -13,7 +13,7 @@ from crfit.engines import make_inference, make_objective
 from crfit.engines.cpu.objective import native_layout
 from crfit.engines.objective import Curvature
 from crfit.layout import make_layout
-from oracle import agree, random_dataset, random_problem
+from oracle import agree, cancelling_problem, random_dataset, random_problem
 
 #: More sequences than lanes, of lengths that leave some of them idle.
 LENGTHS = (1, 7, 30, 2, 19, 5, 5, 1, 12, 3, 8, 21, 2, 2, 9, 40, 6, 1, 11, 4)
@@ -54,22 +54,15 @@ def test_large_weights_with_few_pairs(n_labels, scale):
     agree(data, layout, w, tolerance=max(1e-9, 1e-13 * scale))
 
 
-@pytest.mark.parametrize("penalty", [5.0, 12.0, 20.0, 40.0, 300.0])
-def test_digits_that_listed_pairs_would_lose_are_not_lost(penalty):
-    # All mass is in one label; the pair to another is listed with a very negative score.
-    # missing * sum(alpha) - missing * alpha[0] has no digits left of exp(-penalty).
-    data, layout, w = few(30, lengths=[6] * 20)
-    w[:] = 0.0
-    codes = layout.transition_codes[0]
-    first, second = divmod(int(codes[0]), 30)
-    w[layout.transition_slice(1).start] = -penalty
-    for a in range(layout.n_attributes):
-        for i in range(layout.state_ptr[a], layout.state_ptr[a + 1]):
-            if layout.state_labels[i] == first:
-                w[i] = 0.4 * penalty
-            if layout.state_labels[i] == second:
-                w[i] = 0.5 * penalty
-    agree(data, layout, w, tolerance=1e-9)
+@pytest.mark.parametrize("strength", [0.4, 1.2])
+@pytest.mark.parametrize("transitions", ["observed", "all"])
+@pytest.mark.parametrize("penalty", [5.0, 12.0, 20.0, 40.0, 80.0, 300.0])
+def test_digits_that_listed_pairs_would_lose_are_not_lost(penalty, transitions, strength):
+    agree(*cancelling_problem(penalty, transitions, strength), tolerance=1e-9)
+
+
+def test_pairs_that_cancel_at_every_cpu_level(cpu_level):
+    agree(*cancelling_problem(40.0), tolerance=1e-9)
 
 
 @settings(deadline=None, max_examples=40)
@@ -100,8 +93,9 @@ def test_bytes_do_not_depend_on_threads(n_labels, order, transitions):
     assert found[0] == found[1] == found[2]
 
 
-def test_results_of_a_sequence_do_not_depend_on_its_neighbours():
-    data, layout, w = few(22)
+@pytest.mark.parametrize("problem", [few(22), cancelling_problem(20.0)], ids=["random", "cancelling"])
+def test_results_of_a_sequence_do_not_depend_on_its_neighbours(problem):
+    data, layout, w = problem
     together = make_inference(data, layout, w)
     log_z, (labels, scores) = together.log_normalizer(), together.viterbi()
     for i in range(data.n_sequences):
@@ -110,6 +104,11 @@ def test_results_of_a_sequence_do_not_depend_on_its_neighbours():
         assert alone.log_normalizer()[0] == pytest.approx(log_z[i], rel=1e-13)
         np.testing.assert_array_equal(alone.viterbi()[0], labels[part])
         assert alone.viterbi()[1][0] == pytest.approx(scores[i], rel=1e-13)
+    order = np.random.default_rng(0).permutation(data.n_sequences)
+    shuffled = make_inference(data.subset(order), layout, w)
+    np.testing.assert_array_equal(shuffled.log_normalizer(), log_z[order])
+    positions = np.concatenate([np.arange(data.seq_ptr[i], data.seq_ptr[i + 1]) for i in order])
+    np.testing.assert_array_equal(shuffled.node_marginals(), together.node_marginals()[positions])
 
 
 @pytest.mark.parametrize(("n_labels", "order"), [(22, 1), (6, 2)])

@@ -16,6 +16,7 @@ from oracle import (
     Enumeration,
     Problem,
     Sequence,
+    cancelling_problem,
     feature_ids,
     problems,
     random_dataset,
@@ -113,6 +114,14 @@ def test_rules_with_few_label_pairs(rule, batch, scale, n_labels):
         n_labels, lengths=lengths, weights="observed", transitions="observed", boundary=True
     )
     agree(data, layout, scale * w, batch=batch, rule=rule, rate=Rate("bottou", 0.1))
+
+
+@pytest.mark.parametrize("rule", [None, META], ids=["plain", "meta"])
+@pytest.mark.parametrize("batch", [1, 3, 10])
+@pytest.mark.parametrize("penalty", [12.0, 40.0, 80.0])
+def test_listed_label_pairs_that_cancel(rule, batch, penalty):
+    rate = Rate("constant", 1e-6)  # META multiplies rates by exponentials of these losses
+    agree(*cancelling_problem(penalty), batch=batch, rule=rule, rate=SMALL if rule is None else rate)
 
 
 def by_definition(data, layout, w, l2, rule, eta, steps):
