@@ -1,7 +1,6 @@
 """Stochastic gradient descent: rates, calibration, averages, resume. The steps are in test_online."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -114,28 +113,6 @@ def test_the_grid_is_judged_on_sequences_not_trained_on():
         losses[eta0] = run.loss(np.arange(N // 2, N))
     assert found == min(losses, key=losses.get)
     assert len({round(loss, 6) for loss in losses.values()}) == len(GRID)
-
-
-@pytest.mark.parametrize(("batch", "n_train"), [(1, 500), (16, 2000)])
-def test_the_grid_takes_at_least_125_steps_in_the_order_given(batch, n_train):
-    order, seen, unseen = np.random.default_rng(0).permutation(9000), [], []
-
-    class Recorded(Scripted):
-        def visit(self, ids, rate, k, batch):
-            seen.append(ids)
-            return super().visit(ids, rate, k, batch)
-
-        def loss(self, ids):
-            unseen.append(ids)
-            return super().loss(ids)
-
-    data = SimpleNamespace(n_sequences=len(order), l2=0.0)
-    trial = Trial(data, Recorded(lambda _: 1.0), np.zeros(1), lambda eta0: Rate("constant", eta0), batch)
-    calibrate_by_grid(trial, order=order)
-    for trained, judged in zip(seen, unseen, strict=True):
-        np.testing.assert_array_equal(trained, order[:n_train])
-        np.testing.assert_array_equal(judged, order[n_train : n_train + 500])
-    assert len(seen) == len(GRID)
 
 
 class Scripted:

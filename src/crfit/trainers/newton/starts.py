@@ -152,12 +152,11 @@ def probe(objective: Objective, w: Vector, seed: int, batch: int | None = None) 
     """Run two short epochs of SGD from `w`; None if losses are not finite."""
     trainer = _sgd(objective, seed, DECAY, batch)
     run = objective.online(w, None, trainer.batch)
-    order = epoch_order(seed, 0, objective.n_sequences)
     try:
-        eta0 = calibrate_by_grid(Trial(objective, run, w, trainer.rate, trainer.batch), RATES, order)
+        eta0 = calibrate_by_grid(Trial(objective, run, w, trainer.rate, trainer.batch), RATES)
     except OptionError:
         return None
-    ids, loss = order[:PROBED], 0.0
+    ids, loss = epoch_order(seed, 0, objective.n_sequences)[:PROBED], 0.0
     run.set_weights(w)
     for _ in range(PROBES):
         loss = run.visit(ids, trainer.rate(eta0), 0, trainer.batch)

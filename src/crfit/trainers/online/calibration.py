@@ -1,8 +1,7 @@
 """Calibration of eta0, the initial learning rate of online trainers, on part of the data.
 
 ``grid`` [1]: train one epoch on the first 500 sequences with each of 0.5, 0.1, 0.05 and 0.01; take the value
-with the smallest loss on the next 500. With mini-batches train on at least 125 of them: the fewer the steps,
-the larger the rate that looks best.
+with the smallest loss on the next 500.
 
 ``crfsuite`` [2]: run one epoch over 1,000 random sequences per trial. Start at 0.1 and double while the
 running loss stays below the initial loss, then halve from 0.05 on, until ten values were good or 20 were
@@ -32,7 +31,7 @@ from crfit.errors import CrfitWarning, OptionError
 from crfit.vectors import Vector
 
 GRID = (0.5, 0.1, 0.05, 0.01)
-GRID_SEQUENCES, GRID_STEPS = 500, 125
+GRID_SEQUENCES = 500
 
 
 @dataclass(frozen=True)
@@ -69,15 +68,12 @@ class Trial:
         return _finite(self.run.visit(ids, self.rate(eta0), 0, self.batch))
 
 
-def calibrate_by_grid(
-    trial: Trial, grid: Sequence[float] = GRID, order: NDArray[np.int64] | None = None
-) -> float:
-    """Return the value of the grid with the smallest loss on held-out sequences, the next in `order`."""
+def calibrate_by_grid(trial: Trial, grid: Sequence[float] = GRID) -> float:
+    """Return the value of the grid with the smallest loss on held-out sequences."""
     n = trial.objective.n_sequences
-    order = np.arange(n) if order is None else order
-    n_train = max(1, min(max(GRID_SEQUENCES, GRID_STEPS * trial.batch), n // 2))
-    seen = order[:n_train]
-    unseen = order[n_train : n_train + GRID_SEQUENCES] if n > 1 else seen
+    n_train = max(1, min(GRID_SEQUENCES, n // 2))
+    seen = np.arange(n_train)
+    unseen = np.arange(n_train, min(n, n_train + GRID_SEQUENCES)) if n > 1 else seen
     losses = {}
     for eta0 in grid:
         if math.isfinite(trial.visit(eta0, seen)):
