@@ -28,7 +28,6 @@ PROBLEMS = {
     "brown-all-pairs": "Brown parts of speech, all transitions",
     "brown-full-few-pairs": "Brown, full tags",
     "icepahc-few-pairs": "IcePaHC tags",
-    "lasla-few-pairs": "LASLA tags",
 }
 QUICK = {"recipes-few": "recipe lines"}
 #: Trainers by title; the first is the default.
@@ -38,7 +37,7 @@ TRAINERS = {
     "SGD": "sgd:schedule=exponential:batch=8:epochs=20",
 }
 RIVAL = "CRFsuite"
-WITH_RIVAL = ("amalgum-few-pairs", "brown-few-pairs", "recipes-few")
+WITH_RIVAL = ("amalgum-few-pairs", "recipes-few")
 GAP, SURE = 1e-3, 1e-5
 SECONDS, RIVAL_SECONDS, OTHER_SECONDS, QUICK_SECONDS = 450.0, 300.0, 45.0, 10.0
 
