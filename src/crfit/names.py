@@ -8,7 +8,7 @@ writes these as escapes such as ``\x1b`` and ``\u202e``; everything else stays a
 import re
 from collections.abc import Sequence
 
-__all__ = ["brief", "printable", "token_names"]
+__all__ = ["brief", "printable", "probability", "token_names"]
 
 # Control characters, marks of direction, separators of lines, invisible operators, tags, and surrogates,
 # which stand for bytes that are not UTF-8. The joiners U+200C and U+200D belong to words of some scripts.
@@ -61,3 +61,8 @@ def token_names(attributes: Sequence[Sequence[str]]) -> list[str]:
         return [next(iter(names), "") for names in attributes]
     best = max(common, key=lambda name: len({each[name] for each in families}))  # the first of equals
     return [each[best] for each in families]
+
+
+def probability(p: float) -> str:
+    """A probability with four decimals; a smaller one with two significant digits."""
+    return f"{p:.4f}" if p >= 0.0005 or p == 0.0 else f"{p:.1e}"

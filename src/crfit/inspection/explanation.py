@@ -36,7 +36,7 @@ from crfit.data.dataset import recode
 from crfit.engines.reference.lattice import log_sum_exp
 from crfit.errors import OptionError
 from crfit.inspection.weights import attribute_row, edge_table, ngram_tables
-from crfit.names import brief, token_names
+from crfit.names import brief, probability, token_names
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
@@ -47,9 +47,11 @@ Scores: TypeAlias = NDArray[np.float64]
 
 #: Contributions that texts and pages list for a position.
 N_LISTED = 10
+#: Most probable labels that are named.
+N_PROBABLE = 3
 #: Parts of an explanation, as texts and pages name them.
 THIS, BEFORE, AFTER = "attributes of this token", "tokens before", "tokens after"
-UNCERTAINTY = "because they may have other labels"
+UNCERTAINTY = "other labels that they may have"
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,9 @@ class Explanation:
         What the positions before and after this one add; None if there are none.
     unknown : tuple of str
         Attributes of this position that the model does not know: they add nothing.
+    probable : tuple of (str, float)
+        The most probable labels of this position, best first. The label of the best path need not be among
+        them.
     """
 
     position: int
@@ -157,6 +162,7 @@ class Explanation:
     before: Context | None = None
     after: Context | None = None
     unknown: tuple[str, ...] = ()
+    probable: tuple[tuple[str, float], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers, as JSON types."""
@@ -165,17 +171,20 @@ class Explanation:
             "before": None if self.before is None else self.before.to_dict(),
             "after": None if self.after is None else self.after.to_dict(),
             "unknown": list(self.unknown),
+            "probable": dict(self.probable),
         }
 
     def to_text(self, top: int = N_LISTED) -> str:
         """A table of the `top` attributes with the largest effect, and the sums of everything else."""
         names = brief(self.label, 24), brief(self.against, 24)
         head = (
-            f"{names[0]} {self.probability:.4f} against {names[1]} {self.against_probability:.4f}: "
+            f"{names[0]} {probability(self.probability)} against "
+            f"{names[1]} {probability(self.against_probability)}: "
             f"log-odds {self.log_odds:+.3f}"
         )
-        if self.against_probability > self.probability:
-            head += f", so {names[1]} is more probable"
+        if {name for name, _ in self.probable[:2]} != {self.label, self.against}:
+            shown = ", ".join(f"{brief(name, 24)} {probability(p)}" for name, p in self.probable)
+            head += f"\nmost probable here: {shown}"
         widths = [max(9, len(name)) for name in names]
         titles = "  ".join(name.rjust(width) for name, width in zip(names, widths, strict=True))
         lines = [head, "", f"{'log-odds':>9}  {titles}  {'p without':>9}"]
@@ -218,7 +227,7 @@ def shown_name(one: Contribution) -> str:
 
 
 def _row(one: Contribution, widths: Sequence[int], words: str) -> str:
-    without = "" if one.without is None else f"{one.without:.4f}"
+    without = "" if one.without is None else probability(one.without)
     cells = f"{one.label:>+{widths[0]}.3f}  {one.against:>+{widths[1]}.3f}"
     return f"{one.log_odds:>+9.3f}  {cells}  {without:>9}  {words}"
 
@@ -363,6 +372,7 @@ class Explainer:
             before=Context(float(before[a] - before[b]), chain.transitions(t, a, b, 0)) if t else None,
             after=Context(float(after[a] - after[b]), chain.transitions(t, a, b, 1)) if t < last else None,
             unknown=self._unknown(chain.span[t]),
+            probable=tuple((self.names[y], float(np.exp(log_p[y]))) for y in _largest(log_p, N_PROBABLE)),
         )
 
     def _unknown(self, token: int) -> tuple[str, ...]:
@@ -381,6 +391,12 @@ def _log_probabilities(scores: Scores, one_vs_rest: bool) -> Scores:
     if one_vs_rest:
         scores = -np.logaddexp(0.0, -scores)
     return np.asarray(scores - log_sum_exp(scores))
+
+
+def _largest(values: Scores, n: int) -> list[int]:
+    """Places of the largest values, best first; of equal ones the first."""
+    found: list[int] = np.argsort(-values, kind="stable")[:n].tolist()
+    return found
 
 
 class _Chain:

@@ -348,6 +348,12 @@ class Model(Tagger):
         rest = self.template, self.input_format, self.options, self.summary, self.n_columns
         return _restore, (type(self), np.asarray(self.weights), self.layout, alphabets, rest)
 
+    def _repr_html_(self) -> str:
+        """Sizes, labels, options and strongest attributes, for a notebook."""
+        from crfit.inspection.tables import notebook_model
+
+        return notebook_model(self)
+
     def __repr__(self) -> str:
         return (
             f"<Model of {self.layout.n_weights} weights, {self.layout.n_attributes} attributes, "
