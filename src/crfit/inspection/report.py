@@ -48,6 +48,8 @@ CURVES = {
     "dev_macro_f1": "macro F1 on held-out data",
 }
 LOSSES = ("objective", "online_objective")
+#: Held-out scores in the summary of a model.
+DEV = ("accuracy", "precision", "recall", "f1", "macro_f1")
 
 _FOLDER = Path(__file__).parent
 
@@ -176,7 +178,7 @@ def _facts(model: Model) -> Element:
             "largest gradient entry": _number(run.get("grad_inf"), "{:.3g}"),
             "ended": str(run.get("message") or run.get("reason") or ""),
             "read from": f"a {run['converted_from']} file" if "converted_from" in run else "",
-            **{f"held-out {key.replace('f1', 'F1')}": _number(value, "{:.2f}") for key, value in run.get("dev", {}).items()},
+            **{f"held-out {key}": _number(run.get("dev", {}).get(key), "{:.2f}") for key in DEV},
         },
     }
     blocks = []
@@ -184,7 +186,10 @@ def _facts(model: Model) -> Element:
         pairs = []
         for key, words in facts.items():
             if words:
-                pairs += [node("dt", key.replace("_", " ")), node("dd", brief(words, 200))]
+                pairs += [
+                    node("dt", key.replace("_", " ").replace("f1", "F1")),
+                    node("dd", brief(words, 200)),
+                ]
         if pairs:
             blocks.append(node("div", node("h3", title), node("dl", pairs)))
     template = None
@@ -342,7 +347,7 @@ def _heat_map(
         cells = []
         for j, column in enumerate(columns):
             text, strength = cell(i, j)
-            share = round(55 * min(1.0, abs(strength)))
+            share = round(45 * min(1.0, abs(strength)))
             hue = "for" if strength > 0 else "against"
             style = f"background: color-mix(in srgb, var(--{hue}) {share}%, transparent)" if share else None
             title = None if with_numbers else f"{brief(row, 40)} → {brief(column, 40)}: {text}"
