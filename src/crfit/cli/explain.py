@@ -15,6 +15,7 @@ from crfit.cli.output import Verb, announce_terminal, debug_option, say
 from crfit.data import text
 from crfit.errors import OptionError
 from crfit.inspection.cases import Case, Examined, read
+from crfit.inspection.explanation import check_labels
 from crfit.model import load
 from crfit.names import brief
 from crfit.threads import resolve_threads
@@ -66,6 +67,7 @@ def command(file: str | None, model: str, as_json: bool, html: str | None, **giv
         raise OptionError("html", html, "would overwrite the input: choose another name")
     threads = resolve_threads(given["n_threads"])
     loaded = load(model)
+    check_labels(loaded.labels, given["label"], given["against"])
     announce_terminal(file)
     source = text.load(file)[0]
     examined = read(loaded, source, labelled=True if given["errors"] else None, n_threads=threads)

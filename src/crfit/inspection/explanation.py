@@ -316,11 +316,7 @@ class Explainer:
         tokens: Sequence[str] | None = None,
     ) -> Explanations:
         """Explain some positions of one sequence, by default all."""
-        for option, name in (("label", label), ("against", against)):
-            if name is not None and name not in self.names:
-                raise OptionError(option, name, "is not a label of the model: see model.labels")
-        if label is not None and label == against:
-            raise OptionError("against", against, "is the label itself: name another label")
+        check_labels(self.names, label, against)
         if len(self.names) < 2:
             raise OptionError("model", "one label", "has nothing to compare its only label with")
         span = self._tokens(sequence)
@@ -384,6 +380,16 @@ class Explainer:
             edges = [data.edge_alphabet[int(i)] for i in ids]
             names += [name for name in edges if self.model.edge_alphabet.get(name) < 0]
         return tuple(dict.fromkeys(names))
+
+
+def check_labels(names: Sequence[str], label: str | None, against: str | None) -> None:
+    """Raise OptionError unless both are labels of the model, or None, and differ."""
+    for option, name in (("label", label), ("against", against)):
+        if name is not None and name not in names:
+            shown = ", ".join(brief(known, 40) for known in names[:30]) + (" ..." if len(names) > 30 else "")
+            raise OptionError(option, name, f"choose one of the model's labels: {shown}")
+    if label is not None and label == against:
+        raise OptionError("against", against, "is the label itself: name another label")
 
 
 def _log_probabilities(scores: Scores, one_vs_rest: bool) -> Scores:
