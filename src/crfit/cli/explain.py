@@ -27,7 +27,7 @@ N_EXPLAINED = 20
 @click.command(
     "explain",
     cls=Verb,
-    epilog="Without an attribute, the log-odds are lower by what it adds. Guide: docs/explaining.md.",
+    epilog="Without an attribute, the log-odds are lower by what it adds.",
 )
 @click.argument("file", required=False, type=click.Path())
 @options(

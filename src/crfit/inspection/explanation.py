@@ -143,7 +143,7 @@ class Explanation:
     attributes : tuple of Contribution
         Attributes of this position, and weights of the first and last label; largest effect first.
     before, after : Context or None
-        What the positions before and after this one add; None if there are none.
+        What the positions before and after this one add; None at the ends of a sequence.
     unknown : tuple of str
         Attributes of this position that the model does not know: they add nothing.
     probable : tuple of (str, float)
