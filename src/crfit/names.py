@@ -8,7 +8,7 @@ writes these as escapes such as ``\x1b`` and ``\u202e``; everything else stays a
 import re
 from collections.abc import Sequence
 
-__all__ = ["brief", "printable", "probability", "token_names"]
+__all__ = ["brief", "counted", "printable", "probability", "signed", "token_names"]
 
 # Control characters, marks of direction, separators of lines, invisible operators, tags, and surrogates,
 # which stand for bytes that are not UTF-8. The joiners U+200C and U+200D belong to words of some scripts.
@@ -66,3 +66,14 @@ def token_names(attributes: Sequence[Sequence[str]]) -> list[str]:
 def probability(p: float) -> str:
     """A probability with four decimals; a smaller one with two significant digits."""
     return f"{p:.4f}" if p >= 0.0005 or p == 0.0 else f"{p:.1e}"
+
+
+def signed(value: float) -> str:
+    """A number with its sign and three decimals, never ``-0.000``."""
+    return f"{round(value, 3) + 0.0:+.3f}"
+
+
+def counted(n: int, word: str) -> str:
+    """A number and a noun, in the plural unless the number is 1."""
+    plural = word + ("es" if word.endswith("s") else "s")
+    return f"{n:,} {word if n == 1 else plural}"

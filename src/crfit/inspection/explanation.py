@@ -36,7 +36,7 @@ from crfit.data.dataset import recode
 from crfit.engines.reference.lattice import log_sum_exp
 from crfit.errors import OptionError
 from crfit.inspection.weights import attribute_row, edge_table, ngram_tables
-from crfit.names import brief, probability, token_names
+from crfit.names import brief, counted, probability, signed, token_names
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
@@ -62,7 +62,7 @@ class Contribution:
     ----------
     name : str
         The attribute; for a transition the labels, with both candidates where they differ, as in
-        ``O -> B-LOC | O``.
+        ``O -> (B-LOC | O)``.
     kind : {"attribute", "start", "end", "transition", "edge"}
         ``start`` and ``end`` are the weights of the first and the last label of a sequence, ``edge`` is an
         attribute of a transition.
@@ -164,6 +164,11 @@ class Explanation:
     unknown: tuple[str, ...] = ()
     probable: tuple[tuple[str, float], ...] = ()
 
+    @property
+    def against_is_next(self) -> bool:
+        """Whether the two labels are the most probable and the second most probable of this position."""
+        return [name for name, _ in self.probable[:2]] == [self.label, self.against]
+
     def to_dict(self) -> dict[str, Any]:
         """All numbers, as JSON types."""
         return vars(self) | {
@@ -180,9 +185,9 @@ class Explanation:
         head = (
             f"{names[0]} {probability(self.probability)} against "
             f"{names[1]} {probability(self.against_probability)}: "
-            f"log-odds {self.log_odds:+.3f}"
+            f"log-odds {signed(self.log_odds)}"
         )
-        if {name for name, _ in self.probable[:2]} != {self.label, self.against}:
+        if not self.against_is_next:
             shown = ", ".join(f"{brief(name, 24)} {probability(p)}" for name, p in self.probable)
             head += f"\nmost probable here: {shown}"
         widths = [max(9, len(name)) for name in names]
@@ -191,14 +196,13 @@ class Explanation:
         lines.append(_row(_sum(self.attributes), widths, THIS))
         lines += [_row(one, widths, "  " + shown_name(one)) for one in self.attributes[:top]]
         if rest := self.attributes[top:]:
-            words = "1 more attribute" if len(rest) == 1 else f"{len(rest)} more attributes"
-            lines.append(_row(_sum(rest), widths, f"  {words}"))
+            lines.append(_row(_sum(rest), widths, f"  {counted(len(rest), 'more attribute')}"))
         for title, context in ((BEFORE, self.before), (AFTER, self.after)):
             if context is not None:
                 blank = " " * (sum(widths) + 15)
-                lines.append(f"{context.log_odds:>+9.3f}{blank}  {title}")
+                lines.append(f"{signed(context.log_odds):>9}{blank}  {title}")
                 lines += [_row(one, widths, "  " + shown_name(one)) for one in context.transitions]
-                lines.append(f"{context.uncertainty:>+9.3f}{blank}    {UNCERTAINTY}")
+                lines.append(f"{signed(context.uncertainty):>9}{blank}    {UNCERTAINTY}")
         if self.unknown:
             listed = ", ".join(map(brief, self.unknown[:top]))
             more = f" and {len(self.unknown) - top} more" if len(self.unknown) > top else ""
@@ -228,8 +232,8 @@ def shown_name(one: Contribution) -> str:
 
 def _row(one: Contribution, widths: Sequence[int], words: str) -> str:
     without = "" if one.without is None else probability(one.without)
-    cells = f"{one.label:>+{widths[0]}.3f}  {one.against:>+{widths[1]}.3f}"
-    return f"{one.log_odds:>+9.3f}  {cells}  {without:>9}  {words}"
+    cells = f"{signed(one.label):>{widths[0]}}  {signed(one.against):>{widths[1]}}"
+    return f"{signed(one.log_odds):>9}  {cells}  {without:>9}  {words}"
 
 
 def _sum(parts: Sequence[Contribution]) -> Contribution:
@@ -290,6 +294,7 @@ class Explainer:
         self.dataset = model._complete(known) if model.task == "classify" else known
         self.names = model.labels
         self.ngrams = ngram_tables(model)
+        self._latest: _Chain | None = None
 
     @cached_property
     def predicted(self) -> NDArray[np.int32]:
@@ -320,7 +325,9 @@ class Explainer:
         if len(self.names) < 2:
             raise OptionError("model", "one label", "has nothing to compare its only label with")
         span = self._tokens(sequence)
-        chain = _Chain(self, span)
+        if self._latest is None or self._latest.span != span:
+            self._latest = _Chain(self, span)
+        chain = self._latest
         shown = self.token_names(sequence) if tokens is None else tokens
         chosen = range(len(span)) if positions is None else positions
         return Explanations(
@@ -482,7 +489,7 @@ class _Chain:
 
     def _named(self, labels: Sequence[int], place: int, a: int, b: int) -> str:
         words = [self.names[y] for y in labels]
-        words[place] = f"{self.names[a]} | {self.names[b]}"
+        words[place] = f"({self.names[a]} | {self.names[b]})"
         return " -> ".join(words)
 
 

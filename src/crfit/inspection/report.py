@@ -24,7 +24,7 @@ from crfit.inspection.explanation import N_LISTED
 from crfit.inspection.facts import OPTIONS, plain
 from crfit.inspection.tables import explanation_table, headline, name, tables_style
 from crfit.inspection.weights import WeightedFeature, summary, top_edges, top_weights, transitions
-from crfit.names import brief, probability
+from crfit.names import brief, counted, probability
 from crfit.pages import Child, node, read_text, scroll_box, section
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def write_cases(
     path: str | os.PathLike[str], cases: Sequence[Case], *, model: str, file: str, top: int = N_LISTED
 ) -> None:
     """Write a page with explanations of tokens of a file."""
-    words = f"{len(cases):,} tokens of {brief(file)}, labelled by {brief(model)}."
+    words = f"{counted(len(cases), 'token')} of {brief(file)}, labelled by {brief(model)}."
     cards = [_card(case, top, opened=len(cases) <= 5) for case in cases]
     found = section("tokens", "Tokens", _search("cases", "Filter by word or label"), _list("cases", cards))
     note = "Numbers are log-odds: without an attribute, they are lower by what it adds."
@@ -144,10 +144,10 @@ def _contents(sections: Iterable[Element]) -> Element:
 
 def _verdict(model: Model, scores: Scores | None, data: str) -> Element:
     kind = "classifier" if model.task == "classify" else "CRF"
-    labels = "classes" if model.task == "classify" else "labels"
-    words = f"A {kind} with {len(model.labels):,} {labels} and {model.layout.n_weights:,} weights."
+    labels = counted(len(model.labels), "class" if model.task == "classify" else "label")
+    words = f"A {kind} with {labels} and {counted(model.layout.n_weights, 'weight')}."
     if scores is not None:
-        units = f"{scores.n_tokens:,} {'items' if model.task == 'classify' else 'tokens'}"
+        units = counted(scores.n_tokens, "item" if model.task == "classify" else "token")
         figure = f"accuracy {scores.accuracy:.2f} %"
         if scores.scheme != "tokens":
             figure = f"F1 {scores.f1:.2f}, {figure}"
@@ -259,7 +259,7 @@ def _attributes(model: Model) -> Element | None:
         blocks[0].set("open", "open")
     words = f"Up to {n} attributes of each sign per label, of {model.layout.n_attributes:,} attributes."
     if n_labels > MAX_LABELS:
-        words += f" {n_labels - MAX_LABELS:,} labels are left out."
+        words += f" Left out: {counted(n_labels - MAX_LABELS, 'label')}."
     words += " To look up any attribute: "
     hint = node("p", words, node("code", "crfit inspect MODEL --attribute NAME"), ".", class_="quiet")
     search = _search("attributes", "Search these attributes")

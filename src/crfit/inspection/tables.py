@@ -14,14 +14,14 @@ from xml.etree.ElementTree import Element
 from crfit.inspection.explanation import AFTER, BEFORE, N_LISTED, THIS, UNCERTAINTY, Contribution, Explanation
 from crfit.inspection.facts import facts
 from crfit.inspection.weights import top_weights
-from crfit.names import brief, probability
+from crfit.names import brief, counted, probability, signed
 from crfit.pages import Child, node, read_text, written
 
 if TYPE_CHECKING:
     from crfit.model import Model
 
 #: Labels and attributes of each that a notebook shows.
-N_NOTEBOOK_LABELS, N_NOTEBOOK_ATTRIBUTES = 12, 4
+N_NOTEBOOK_LABELS, N_NOTEBOOK_ATTRIBUTES = 15, 4
 
 _FOLDER = Path(__file__).parent
 
@@ -48,19 +48,19 @@ def explanation_table(one: Explanation, top: int = N_LISTED) -> Element:
         log_odds: float, words: Child, part: Contribution | None = None, kind: str | None = None
     ) -> Element:
         cells = [
-            node("td", f"{log_odds:+.3f}", class_="number"),
+            node("td", signed(log_odds), class_="number"),
             node("td", _bar(log_odds, widest), class_="effect"),
             node("td", words, class_="name"),
         ]
         for value in (None, None) if part is None else (part.label, part.against):
-            cells.append(node("td", "" if value is None else f"{value:+.3f}", class_="number"))
+            cells.append(node("td", "" if value is None else signed(value), class_="number"))
         without = "" if part is None or part.without is None else probability(part.without)
         cells.append(node("td", without, class_="number"))
         return node("tr", cells, class_=kind)
 
     listed = [row(p.log_odds, shown(p), p) for p in one.attributes[:top]]
     if rest := one.attributes[top:]:
-        words = f"{len(rest)} more attribute{'s' if len(rest) > 1 else ''}"
+        words = counted(len(rest), "more attribute")
         listed.append(row(sum(p.log_odds for p in rest), words, kind="minor"))
     bodies = [node("tbody", row(sum(p.log_odds for p in one.attributes), THIS, kind="total"), listed)]
     for title, side in ((BEFORE, one.before), (AFTER, one.after)):
@@ -95,11 +95,17 @@ def shown(part: Contribution) -> Element:
 
 
 def headline(one: Explanation) -> list[Child]:
-    """Label and probability, and those it is compared with."""
-    return [
+    """Both labels with their probabilities; also the most probable labels if these are others."""
+    words: list[Child] = [
         *(node("strong", name(one.label)), f" {probability(one.probability)} against "),
-        *(name(one.against), f" {probability(one.against_probability)}: log-odds {one.log_odds:+.3f}"),
+        *(name(one.against), f" {probability(one.against_probability)}: log-odds {signed(one.log_odds)}."),
     ]
+    if not one.against_is_next:
+        words.append(" Most probable here: ")
+        for k, (label, p) in enumerate(one.probable):
+            words += [", " if k else None, name(label), f" {probability(p)}"]
+        words.append(".")
+    return words
 
 
 def _bar(value: float, widest: float) -> Element:
@@ -138,6 +144,8 @@ def notebook_model(model: Model) -> str:
                 strongest.append(f" {found.weight:+.2f}")
             lines.append(node("tr", node("th", name(label, 40), scope="row"), node("td", strongest)))
         left = len(model.labels) - len(chosen)
-        title = "Strongest attributes of each label" + (f"; {left} labels are left out" if left else "")
+        title = "Strongest attributes of each label" + (
+            f"; {counted(left, 'label')} left out" if left else ""
+        )
         parts.append(node("details", node("summary", title), node("table", node("tbody", lines))))
     return _notebook(parts)
