@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crfit
+import crfit.demo
 from crfit.errors import OptionError
 from crfit.inspection.explanation import Explainer
 from crfit.model import Model
@@ -172,6 +173,22 @@ def test_one_position_and_all_positions(model):
     assert {part.kind for part in every[0].attributes} == {"attribute", "start"}
     assert {part.kind for part in every[2].attributes} == {"attribute", "end"}
     assert model.explain([]) == ()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_removing_attributes_from_lists_of_python(order):
+    X, y = crfit.demo.recipe_data(80, seed=3)
+    model = crfit.CRF(l2=0.3, order=order, boundary=True).fit(X[:70], y[:70]).model_
+    for x in X[70:74]:
+        for t, one in enumerate(model.explain(x)):
+            for part in one.attributes:
+                if part.kind == "attribute":
+                    changed = [list(item) for item in x]
+                    changed[t] = [name for name in changed[t] if name != part.name]
+                    p = model.marginals(changed)[t]
+                    assert p[one.label] == pytest.approx(part.without, rel=1e-6)
+                    rest = math.log(p[one.label] / p[one.against])
+                    assert one.log_odds - rest == pytest.approx(part.log_odds, abs=1e-6)
 
 
 def test_labels_that_the_user_names(model):
