@@ -3,10 +3,12 @@
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import crfit
@@ -123,6 +125,59 @@ def test_transitions_are_exact_if_the_neighbours_are_labelled_as_predicted(order
             assert total == pytest.approx(found[0] - found[1], **EXACT)
             rest = sum(side.uncertainty for side in contexts)
             assert one.log_odds - total == pytest.approx(rest, **EXACT)
+
+
+@both_orders
+@given(data=st.data())
+def test_constraints(order, data):
+    """Forbidden label sequences have probability 0; the others keep their ratios."""
+    problem = data.draw(problems(order=order).filter(several_labels))
+    model, dataset = model_of(problem), problem.dataset
+    Y, rng = problem.layout.n_labels, np.random.default_rng(problem.seed)
+    possible = SimpleNamespace(
+        follow=rng.random((Y, Y)) < 0.7, begin=rng.random(Y) < 0.8, end=rng.random(Y) < 0.8
+    )
+    model._constraints = possible
+    sequence = Enumeration(replace(dataset, labels=None), problem.layout, problem.w).sequences[0]
+    allowed = [
+        possible.begin[path[0]]
+        and possible.end[path[-1]]
+        and all(possible.follow[pair] for pair in pairwise(path))
+        for path in sequence.paths
+    ]
+    assume(any(allowed))
+    scores = np.where(allowed, sequence.scores, -np.inf)
+    best = sequence.paths[int(scores.argmax())]
+    explainer = Explainer(model, dataset)
+    explainer.predicted = np.array([*best, *[0] * (dataset.n_tokens - len(best))], dtype=np.int32)
+    p = np.exp(scores - scores.max())
+    for one in explainer.sequence(0):
+        t = one.position
+        row = [sum(p[[path[t] == y for path in sequence.paths]]) / p.sum() for y in range(Y)]
+        a, b = model.labels.index(one.label), model.labels.index(one.against)
+        assert (one.label, one.probability) == (model.labels[best[t]], pytest.approx(row[a], **EXACT))
+        assert one.against_probability == pytest.approx(max(np.delete(row, a)), **EXACT)
+        contexts = [side for side in (one.before, one.after) if side is not None]
+        if one.against_probability:
+            parts = sum(part.log_odds for part in (*one.attributes, *contexts))
+            assert one.log_odds == pytest.approx(math.log(row[a] / row[b]), **EXACT)
+            assert one.log_odds == pytest.approx(parts, **EXACT)
+        else:
+            assert one.log_odds == math.inf
+        for side in contexts:
+            forbidden = any(part.against == -math.inf for part in side.transitions)
+            assert ("forbidden" in str(one)) >= forbidden
+            assert (side.uncertainty is None) >= forbidden
+        json.dumps(one.to_dict(), allow_nan=False)
+        assert "nan" not in str(one) + one._repr_html_()
+
+
+def test_labels_that_constraints_rule_out():
+    model = crfit.CRF().fit([[["a"], ["b"]]], [["A", "B"]]).model_
+    none, every = np.zeros(2, dtype=bool), np.ones(2, dtype=bool)
+    model._constraints = SimpleNamespace(follow=np.ones((2, 2), dtype=bool), begin=none, end=every)
+    with pytest.raises(OptionError, match="neither label is possible"):
+        model.explain([["a"], ["b"]], 0)
 
 
 @given(problem=problems().filter(several_labels))

@@ -18,22 +18,26 @@ If the other positions had exactly the labels of the best path, only the n-grams
 touch t would matter. They are listed with their weights; what remains of `before` or `after` is the effect of
 the other labels that the neighbours might have.
 
+What the model's constraints forbid has the score minus infinity. Log-odds are then infinite if one of the
+labels is impossible, and a forbidden transition to a neighbour leaves no finite remainder.
+
 A classifier has attributes only. With one_vs_rest, ``s(a) - s(b)`` is the difference of the log-odds of two
 classes, each against its rest, which is not the logarithm of the ratio of their probabilities.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.checks import json_ready
 from crfit.data.dataset import recode
-from crfit.engines.reference.lattice import log_sum_exp
 from crfit.errors import OptionError
 from crfit.inspection.weights import attribute_row, edge_table, ngram_tables
 from crfit.names import brief, counted, probability, signed, token_names
@@ -87,8 +91,9 @@ class Contribution:
         return self.label - self.against
 
     def to_dict(self) -> dict[str, Any]:
-        """Fields and log-odds, as JSON types."""
-        return vars(self) | {"log_odds": self.log_odds}
+        """Fields and log-odds, as JSON types; None if not finite, as for a forbidden transition."""
+        fields: dict[str, Any] = json_ready("contribution", vars(self) | {"log_odds": self.log_odds})
+        return fields
 
 
 @dataclass(frozen=True)
@@ -108,14 +113,18 @@ class Context:
     transitions: tuple[Contribution, ...]
 
     @property
-    def uncertainty(self) -> float:
-        """What remains: the effect of the other labels that the neighbours might have."""
-        return self.log_odds - sum(one.log_odds for one in self.transitions)
+    def uncertainty(self) -> float | None:
+        """What remains: the effect of the other labels that the neighbours might have.
+
+        None if a transition is forbidden: the label is only possible because the neighbours may have others.
+        """
+        rest = self.log_odds - sum(one.log_odds for one in self.transitions)
+        return rest if math.isfinite(rest) else None
 
     def to_dict(self) -> dict[str, Any]:
         """Fields and what remains, as JSON types."""
         return {
-            "log_odds": self.log_odds,
+            "log_odds": json_ready("log_odds", self.log_odds),
             "transitions": [one.to_dict() for one in self.transitions],
             "uncertainty": self.uncertainty,
         }
@@ -172,6 +181,7 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """All numbers, as JSON types."""
         return vars(self) | {
+            "log_odds": json_ready("log_odds", self.log_odds),
             "attributes": [one.to_dict() for one in self.attributes],
             "before": None if self.before is None else self.before.to_dict(),
             "after": None if self.after is None else self.after.to_dict(),
@@ -202,7 +212,8 @@ class Explanation:
                 blank = " " * (sum(widths) + 15)
                 lines.append(f"{signed(context.log_odds):>9}{blank}  {title}")
                 lines += [_row(one, widths, "  " + shown_name(one)) for one in context.transitions]
-                lines.append(f"{signed(context.uncertainty):>9}{blank}    {UNCERTAINTY}")
+                left = "" if context.uncertainty is None else signed(context.uncertainty)
+                lines.append(f"{left:>9}{blank}    {UNCERTAINTY}")
         if self.unknown:
             listed = ", ".join(map(brief, self.unknown[:top]))
             more = f" and {len(self.unknown) - top} more" if len(self.unknown) > top else ""
@@ -232,7 +243,8 @@ def shown_name(one: Contribution) -> str:
 
 def _row(one: Contribution, widths: Sequence[int], words: str) -> str:
     without = "" if one.without is None else probability(one.without)
-    cells = f"{signed(one.label):>{widths[0]}}  {signed(one.against):>{widths[1]}}"
+    texts = ["forbidden" if value == -math.inf else signed(value) for value in (one.label, one.against)]
+    cells = "  ".join(text.rjust(width) for text, width in zip(texts, widths, strict=True))
     return f"{signed(one.log_odds):>9}  {cells}  {without:>9}  {words}"
 
 
@@ -280,6 +292,14 @@ class Explanations(tuple[Explanation, ...]):
         return notebook_tables(self)
 
 
+class Constraints(Protocol):
+    """Which label may follow which, [Y, Y], and with which a sequence may begin and end, [Y]."""
+
+    follow: NDArray[np.bool_]
+    begin: NDArray[np.bool_]
+    end: NDArray[np.bool_]
+
+
 class Explainer:
     """Explains positions of a dataset that was read with alphabets of its own.
 
@@ -294,6 +314,9 @@ class Explainer:
         self.dataset = model._complete(known) if model.task == "classify" else known
         self.names = model.labels
         self.ngrams = ngram_tables(model)
+        self.constraints: Constraints | None = getattr(model, "_constraints", None)
+        if self.constraints is not None:
+            self.ngrams[0] = np.where(self.constraints.follow, self.ngrams[0], -np.inf)
         self._latest: _Chain | None = None
 
     @cached_property
@@ -343,18 +366,20 @@ class Explainer:
         one_vs_rest = self.model.classes == "one_vs_rest" and len(self.names) > 2
         features = chain.features[t]
         before, after = chain.context(t)
-        scores = chain.nodes[t] + before + after
+        scores = chain.nodes[t] + chain.ends(t) + before + after
         log_p = _log_probabilities(scores, one_vs_rest)
         a = chain.path[t] if label is None else self.names.index(label)
         if against is None:
-            others = np.where(np.arange(len(scores)) == a, -np.inf, log_p)
-            b = int(others.argmax())
+            b = next(y for y in _largest(log_p, 2) if y != a)
         else:
             b = self.names.index(against)
             if b == a:
                 raise OptionError(
                     "against", against, "is the label of this position itself: name another label"
                 )
+        if scores[a] == scores[b] == -np.inf:
+            remedy = "neither label is possible here: the model's constraints forbid them"
+            raise OptionError("against", self.names[b], remedy)
         parts = []
         for name, kind, value, row in features:
             without = None
@@ -372,8 +397,8 @@ class Explainer:
             against_probability=float(np.exp(log_p[b])),
             log_odds=float(scores[a] - scores[b]),
             attributes=tuple(parts),
-            before=Context(float(before[a] - before[b]), chain.transitions(t, a, b, 0)) if t else None,
-            after=Context(float(after[a] - after[b]), chain.transitions(t, a, b, 1)) if t < last else None,
+            before=Context(_difference(before, a, b), chain.transitions(t, a, b, 0)) if t else None,
+            after=Context(_difference(after, a, b), chain.transitions(t, a, b, 1)) if t < last else None,
             unknown=self._unknown(chain.span[t]),
             probable=tuple((self.names[y], float(np.exp(log_p[y]))) for y in _largest(log_p, N_PROBABLE)),
         )
@@ -399,11 +424,26 @@ def check_labels(names: Sequence[str], label: str | None, against: str | None) -
         raise OptionError("against", against, "is the label itself: name another label")
 
 
+def _difference(scores: Scores, a: int, b: int) -> float:
+    """Score of one label minus that of the other; 0 if both are impossible."""
+    return 0.0 if scores[a] == scores[b] else float(scores[a] - scores[b])
+
+
+def log_sum_exp(table: Scores, axis: int | None = None) -> Scores:
+    """``log(sum(exp(table)))`` over one axis or all; minus infinity if all entries are."""
+    top = table.max(axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.exp(table - top).sum(axis=axis, keepdims=True)) + top
+    return np.asarray(total.squeeze(axis=axis))
+
+
 def _log_probabilities(scores: Scores, one_vs_rest: bool) -> Scores:
     """Log-probabilities of the labels of one position or item."""
     if one_vs_rest:
         scores = -np.logaddexp(0.0, -scores)
-    return np.asarray(scores - log_sum_exp(scores))
+    total = log_sum_exp(scores)
+    return scores if total == -np.inf else np.asarray(scores - total)
 
 
 def _largest(values: Scores, n: int) -> list[int]:
@@ -423,6 +463,7 @@ class _Chain:
     def __init__(self, explainer: Explainer, span: range) -> None:
         model, data = explainer.model, explainer.dataset
         self.layout, self.names, self.span = model.layout, explainer.names, span
+        self.constraints = explainer.constraints
         self.path: list[int] = explainer.predicted[span.start : span.stop].tolist()
         self.ngrams, n = explainer.ngrams, len(span)
         self.features = [
@@ -439,13 +480,23 @@ class _Chain:
 
     def _messages(self) -> None:
         n, order = len(self.span), self.layout.order
-        self.alpha = [self.nodes[0]]
+        nodes = [node + self.ends(t) for t, node in enumerate(self.nodes)]
+        self.alpha = [nodes[0]]
         for t in range(1, n):
-            joint = self.alpha[t - 1][..., None] + self.table(t) + self.nodes[t]
+            joint = self.alpha[t - 1][..., None] + self.table(t) + nodes[t]
             self.alpha.append(joint if t < order else log_sum_exp(joint, axis=0))
         self.beta = [np.zeros_like(self.alpha[-1])]
         for t in range(n - 1, 0, -1):
-            self.beta.insert(0, log_sum_exp(self.table(t) + self.nodes[t] + self.beta[0], axis=-1))
+            self.beta.insert(0, log_sum_exp(self.table(t) + nodes[t] + self.beta[0], axis=-1))
+
+    def ends(self, t: int) -> Scores:
+        """Minus infinity for the labels that the first or last position must not have; else 0."""
+        found = np.zeros(self.layout.n_labels)
+        if self.constraints is not None and t == 0:
+            found[~self.constraints.begin] = -np.inf
+        if self.constraints is not None and t == len(self.span) - 1:
+            found[~self.constraints.end] = -np.inf
+        return found
 
     def table(self, t: int) -> Scores:
         """Scores of the label n-grams and edge attributes that end at position t >= 1."""
@@ -462,7 +513,8 @@ class _Chain:
             return np.zeros(Y), np.zeros(Y)
         into = self.alpha[t - 1][..., None] + self.table(t) if t else np.zeros(Y)
         before = _last_label(into)
-        return before, _last_label(into + self.beta[t]) - before
+        both = _last_label(into + self.beta[t])
+        return before, both - np.where(np.isfinite(before), before, 0.0)
 
     def transitions(self, t: int, a: int, b: int, side: int) -> tuple[Contribution, ...]:
         """N-grams and edge attributes that touch t, if the others have the labels of the best path.

@@ -6,6 +6,7 @@ what stands around them, or fill the page.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,19 +42,20 @@ def explanation_table(one: Explanation, top: int = N_LISTED) -> Element:
     sides = [side for side in (one.before, one.after) if side is not None]
     sizes = [part.log_odds for part in one.attributes] + [side.log_odds for side in sides]
     sizes += [part.log_odds for side in sides for part in side.transitions]
-    sizes += [side.uncertainty for side in sides]
-    widest = max(map(abs, sizes), default=0.0) or 1.0
+    sizes += [side.uncertainty for side in sides if side.uncertainty is not None]
+    widest = max((abs(size) for size in sizes if math.isfinite(size)), default=0.0) or 1.0
 
     def row(
-        log_odds: float, words: Child, part: Contribution | None = None, kind: str | None = None
+        log_odds: float | None, words: Child, part: Contribution | None = None, kind: str | None = None
     ) -> Element:
         cells = [
-            node("td", signed(log_odds), class_="number"),
-            node("td", _bar(log_odds, widest), class_="effect"),
+            node("td", "" if log_odds is None else signed(log_odds), class_="number"),
+            node("td", _bar(log_odds or 0.0, widest), class_="effect"),
             node("td", words, class_="name"),
         ]
         for value in (None, None) if part is None else (part.label, part.against):
-            cells.append(node("td", "" if value is None else signed(value), class_="number"))
+            text = "" if value is None else "forbidden" if value == -math.inf else signed(value)
+            cells.append(node("td", text, class_="number"))
         without = "" if part is None or part.without is None else probability(part.without)
         cells.append(node("td", without, class_="number"))
         return node("tr", cells, class_=kind)
