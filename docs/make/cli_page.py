@@ -47,6 +47,15 @@ that are correct, recall the percentage of gold spans that were found, and F1 th
 the model does not know count as errors. A classifier is scored by accuracy (equal to micro F1), macro F1, and
 precision, recall and F1 per class.
 """,
+    "inspect": """\
+`--html` writes one page without a network: sizes, training curve, strongest attributes, transitions, and with
+`--data` scores, confusions, calibration and explained errors. Control characters in names are shown as
+escapes.
+""",
+    "explain": """\
+In a labelled file, a wrong label is compared with the right one. `--json` prints one object per token.
+[Why this label?](explaining.md) says what the numbers mean.
+""",
     "crfsuite tag": """\
 One label per line and an empty line after each sequence. `-r` puts the label of the input and a TAB before
 it. `-i` turns a label into `label:probability`; `-l` adds a field `label:probability` for each label of the

@@ -51,7 +51,7 @@ from crfit.trainers import Auto, Trainer
 from crfit.training.callbacks import DevScore
 from crfit.training.loop import minimise
 from crfit.training.records import Callback, Result, RunState
-from crfit.training.stopping import Stop, StopReason
+from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector, to_numpy
 
 #: Default trainer name, passed to `trainers.resolve`; `FitOptions` holds the resulting instance.
@@ -65,6 +65,11 @@ SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
     "tag": ("accuracy", "precision", "recall", "f1"),
     "classify": ("accuracy", "macro_f1"),
 }
+
+#: Numbers of the history that the summary of a model keeps besides the objective: the running loss of online
+#: trainers and the main held-out score; at most `MAX_HISTORY` points each.
+CURVES = ("online_objective", *(f"dev_{names[0]}" for names in DEV_SCORES.values()))
+MAX_HISTORY = 200
 
 #: Options that define the problem: stored in a checkpoint, and a resumed run must use the same values.
 PROBLEM = (
@@ -362,6 +367,7 @@ def _summary(objective: EngineObjective | Merging, result: Result) -> dict[str, 
     """
     data = objective.dataset
     merged = {"merged": objective.summary} if isinstance(objective, Merging) else {}
+    history = thinned_history(result.history)
     chosen = {"why": result.why} if result.why else {}
     outcome = ("objective", "grad_inf", "grad_norm", "passes", "iterations")
     return {
@@ -373,7 +379,31 @@ def _summary(objective: EngineObjective | Merging, result: Result) -> dict[str, 
         "n_weights": objective.layout.n_weights,
         **{name: getattr(data, name) for name in ("n_attributes", "n_labels", "n_sequences", "n_tokens")},
         **merged,
+        **({"history": history} if history else {}),
     }
+
+
+def thinned_history(history: Sequence[Progress]) -> dict[str, list[tuple[float, float]]]:
+    """Objective and the entries in `CURVES` as (passes, value), each at most `MAX_HISTORY` points.
+
+    Seconds are left out: two identical runs write identical model files.
+    """
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for progress in history:
+        values = {"objective": progress.objective}
+        values |= {name: progress.extra.get(name) for name in CURVES}
+        for name, value in values.items():
+            if value is not None and math.isfinite(value):
+                point = float(f"{progress.passes:.6g}"), float(f"{value:.10g}")
+                curves.setdefault(name, []).append(point)
+    return {name: _thinned(points) for name, points in curves.items()}
+
+
+def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """First, last and evenly spaced points between them."""
+    n = len(points)
+    places = np.unique(np.linspace(0, n - 1, min(n, MAX_HISTORY)).round().astype(np.int64))
+    return [points[i] for i in places]
 
 
 def _prepare_items(
@@ -436,6 +466,7 @@ def _one_vs_rest(
     first, numbers = fits[0].model, ("objective", "grad_inf", "grad_norm", "passes", "iterations", "message")
     summary = first.summary | {name: getattr(result, name) for name in numbers}
     summary |= {"reason": result.reason.value, "n_weights": layout.n_weights, "n_labels": layout.n_labels}
+    summary.pop("history", None)  # of the first class only
     if "merged" in summary:
         trained = sum(fit.model.summary["merged"]["weights"] for fit in fits)
         summary["merged"] = summary["merged"] | {"weights": trained}

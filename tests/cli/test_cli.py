@@ -194,7 +194,7 @@ def test_public_names():
         _ = crfit.nothing
 
 
-@pytest.mark.parametrize("verb", ["train", "tag", "eval", "inspect", "trainers", "demo"])
+@pytest.mark.parametrize("verb", ["train", "tag", "eval", "inspect", "explain", "trainers", "demo"])
 def test_help_has_examples(call, verb):
     ran = call(verb, "--help", code=0)
     assert f"  crfit {verb}" in ran.out.partition("Examples:\n")[2]

@@ -191,3 +191,18 @@ def test_the_page_for_users_of_crfsuite_is_what_the_code_says():
 
 def test_the_page_of_the_command_line_is_what_the_help_says():
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == command_page(), "run `make docs`"
+
+
+def test_the_output_on_the_page_of_explanations_is_true(capsys):
+    """Names are the same and numbers close, whatever the processor."""
+    page = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
+    code = SNIPPET.search(page)[2]
+    exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out.partition("\n")[2].split()
+    shown = page[page.index("    B-NAME ") : page.index("The first line has the label")].split()
+    assert len(printed) == len(shown)
+    for one, other in zip(printed, shown, strict=True):
+        try:
+            assert float(one) == pytest.approx(float(other), abs=0.02)
+        except ValueError:
+            assert one == other

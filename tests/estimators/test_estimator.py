@@ -435,6 +435,29 @@ def test_repr_shows_what_was_changed():
     assert "<" in CRF()._repr_html_()
 
 
+def test_notebooks_show_the_diagram_and_the_model(monkeypatch):
+    import sklearn
+
+    crf = CRF(l2=0.5)
+    before = crf._repr_html_()
+    assert "sk-" in before  # scikit-learn's diagram
+    assert "Strongest attributes" not in before
+    crf.fit([[["<script>alert(1)</script>", "b\x1b"], ["c"]]], [["A", "B"]])
+    for text in (crf._repr_html_(), crf._repr_mimebundle_()["text/html"]):
+        assert "sk-" in text
+        assert text.count("Strongest attributes") == 1
+        assert "&lt;script&gt;alert(1)" in text
+        assert "<script>alert" not in text
+        assert "\x1b" not in text
+    assert crf._repr_mimebundle_()["text/plain"] == repr(crf)
+    with sklearn.config_context(display="text"):
+        assert not hasattr(crf, "_repr_html_")
+        assert "text/html" not in crf._repr_mimebundle_()
+    own = crf.model_._repr_html_()
+    for words in ("3 attributes", "2: A, B", "l2 0.5", "newton_cg"):
+        assert words in own
+
+
 def test_random_states():
     assert seed_from(5) == 5
     assert seed_from(np.int64(5)) == 5

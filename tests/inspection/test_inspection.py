@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crfit.data.alphabet import Alphabet
 from crfit.errors import OptionError
-from crfit.inspection import summary, top_edges, top_weights, transitions
-from crfit.inspection.weights import largest_places
+from crfit.inspection import attribute_weights, summary, top_edges, top_weights, transitions
+from crfit.inspection.weights import largest_places, similar_names
 from crfit.layout import Layout
 
 LABELS = ["O", "B", "I"]
@@ -200,3 +201,33 @@ def test_summary_of_weights_that_are_all_zero():
 def test_largest_places_against_sorting(values, n):
     order = sorted((i for i, v in enumerate(values) if v > 0), key=lambda i: (-values[i], i))
     assert largest_places(np.array(values, dtype=np.float64), n).tolist() == order[:n]
+
+
+@pytest.mark.parametrize("weights", ["all", "observed"])
+@pytest.mark.parametrize("boundary", [False, True])
+def test_all_weights_of_one_attribute(weights, boundary):
+    model = make_model(weights, boundary=boundary)
+    described = [(model.layout.describe(k, model), model.weights[k]) for k in range(model.layout.n_weights)]
+    model.attribute_alphabet, model.edge_alphabet = Alphabet(ATTRIBUTES), Alphabet(EDGES)
+    for name in (*ATTRIBUTES, *EDGES):
+        found = attribute_weights(model, name)
+        own = [(feature, w) for feature, w in described if feature.attribute == name]
+        assert found.labels == {f.labels[0]: w for f, w in own if f.kind == "state"}
+        assert list(found.labels.values()) == sorted(found.labels.values(), reverse=True)
+        edges = sorted(((f, w) for f, w in own if f.kind == "edge"), key=lambda pair: -abs(pair[1]))
+        assert [(edge.feature, edge.weight) for edge in found.edges] == edges
+        text = found.to_text(2)
+        assert text.startswith(name + "\n")
+        assert ("smaller weights are not listed" in text) == (len(edges) > 2)
+        assert json.loads(json.dumps(found.to_dict()))["attribute"] == name
+
+
+def test_similar_names():
+    model = make_model()
+    names = ["word=London", "word=Londres", "lower=london", "word=Paris", "pos=NNP"]
+    model.attribute_alphabet, model.edge_alphabet = Alphabet(names), Alphabet(["edge=London"])
+    assert similar_names(model, "word=Londn")[0] == "word=London"
+    assert set(similar_names(model, "LONDON")) == {"word=London", "lower=london", "edge=London"}
+    assert similar_names(model, "xyz") == []
+    with pytest.raises(OptionError, match=r"no such attribute; similar names are word=London"):
+        attribute_weights(model, "word=Londn")

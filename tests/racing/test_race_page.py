@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from browser import WINDOW, started_browser
+from browser import CONTRASTS, BrowserPage, started_browser
 from crfit.racing.page import write_page
 from crfit.racing.result import Status
 from race_results import curve, diverging, failed, result, typical
@@ -133,50 +133,18 @@ def test_odd_races_have_a_page(race, words, tmp_path):
     assert words in text_of(race, tmp_path)
 
 
-class Page:
-    """A page in the browser, and what a reader does with it."""
+class Page(BrowserPage):
+    """The page of a race, and what a reader does with it."""
 
     def __init__(self, driver, folder):
-        self.driver, self.file, self.race = driver, folder / "race.html", None
+        super().__init__(driver, folder / "race.html")
+        self.race = None
 
     def open(self, race):
         if race is not self.race:
             write_page(race, self.file)
         self.race = race
-        self.size(WINDOW[0])
-        self.prefer("light")
-        for kind in ("browser", "performance"):
-            self.driver.get_log(kind)
-        self.driver.get(self.file.as_uri())
-        return self
-
-    def size(self, width):
-        size = {"width": width, "height": WINDOW[1], "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-    def prefer(self, scheme):
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-
-    def run(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def find(self, selector):
-        return self.driver.find_element("css selector", selector)
-
-    def until(self, condition, seconds=10):
-        from selenium.webdriver.support.ui import WebDriverWait
-
-        return WebDriverWait(self.driver, seconds, poll_frequency=0.05).until(lambda _: condition())
-
-    def settled(self, condition):
-        """Whether something comes true within a second."""
-        from selenium.common.exceptions import TimeoutException
-
-        try:
-            return self.until(condition, seconds=1)
-        except TimeoutException:
-            return False
+        return super().open()
 
     def choose(self, name, value):
         from selenium.webdriver.support.ui import Select
@@ -211,11 +179,8 @@ def test_page_opens_quietly_with_a_line_for_each_entry(page):
     assert sorted(page.names()) == sorted(LABELS)
     drawn = page.run("return document.querySelectorAll('#chart .scatterlayer .trace path.js-line').length")
     assert drawn == len(LABELS)
-    assert [entry["message"] for entry in page.driver.get_log("browser")] == []
-    events = [json.loads(entry["message"])["message"] for entry in page.driver.get_log("performance")]
-    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-    assert page.file.as_uri() in asked
-    assert [url for url in asked if not url.startswith(("file:", "data:", "chrome:"))] == []
+    assert page.complaints() == []
+    assert page.asked() == []
 
 
 def test_axes_are_chosen(page):
@@ -307,40 +272,6 @@ def test_milestones_in_seconds_or_passes(page):
     assert cell.text == "40.7"
     assert page.find("[data-shows=passes]").get_attribute("aria-pressed") == "true"
     assert page.find("[data-shows=seconds]").get_attribute("aria-pressed") == "false"
-
-
-# Contrast of each text against what is behind it (WCAG 2.2), the lowest first; texts of a chart stand on the
-# ground of the page.
-CONTRASTS = """
-const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-function rgba(colour) {
-  canvas.clearRect(0, 0, 1, 1);
-  canvas.fillStyle = colour;
-  canvas.fillRect(0, 0, 1, 1);
-  return [...canvas.getImageData(0, 0, 1, 1).data];
-}
-function luminance(colour) {
-  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  const [r, g, b] = rgba(colour).map((v) => linear(v / 255));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-}
-function ground(element) {
-  for (let e = element; e; e = e.parentElement) {
-    const colour = getComputedStyle(e).backgroundColor;
-    if (rgba(colour)[3] === 255) return colour;
-  }
-  throw new Error("no ground");
-}
-const texts = [...document.querySelectorAll("body *")].filter((e) =>
-  !e.closest("script, .hoverlayer, [hidden]") && e.getClientRects().length &&
-  [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim()));
-return texts.map((e) => {
-  const style = getComputedStyle(e);
-  const ink = e.closest("svg") ? style.fill : style.color;
-  const [a, b] = [luminance(ink), luminance(ground(e))].sort((x, y) => x - y);
-  return { ratio: (b + 0.05) / (a + 0.05), text: e.textContent.slice(0, 30), kind: e.getAttribute("class") };
-}).sort((one, other) => one.ratio - other.ratio);
-"""
 
 
 def test_light_and_dark_can_be_read(page):

@@ -1,4 +1,4 @@
-"""``crfit inspect``: show a model's settings and weights."""
+"""``crfit inspect``: show a model's settings and weights, or write a report."""
 
 import json
 import math
@@ -8,12 +8,18 @@ from typing import Any
 import click
 
 from crfit import inspection
-from crfit.cli.arguments import COMMON, JSON, options, section
-from crfit.cli.output import Verb, debug_option, table
+from crfit.cli.arguments import COMMON, JSON, options, same_file, section
+from crfit.cli.output import Verb, announce_terminal, debug_option, say, table
+from crfit.data import text
+from crfit.errors import OptionError
+from crfit.inspection.facts import OPTIONS, plain
 from crfit.model import Model, load
+from crfit.names import printable
 
 #: --top if only --label is given.
 N_TOP = 10
+#: Label pairs of an edge attribute that --attribute lists, unless --top says otherwise.
+N_PAIRS = 20
 
 
 @click.command(
@@ -28,11 +34,23 @@ N_TOP = 10
         ("--top N", "List the N largest and smallest attribute weights of each label."),
         ("--label LABEL", f"Show only this label; --top defaults to {N_TOP}."),
         ("--transitions", "Show the transition weights between labels."),
+        ("--attribute NAME", "Show all weights of this attribute."),
         JSON,
+        ("--html FILE", "Write a report instead: one page that needs no network."),
+        ("--data FILE", "Add scores, confusions, errors and calibration on this file to the report."),
     )
 )
 @debug_option
-def command(model: str, top: int | None, label: str | None, transitions: bool, as_json: bool) -> None:
+def command(
+    model: str,
+    top: int | None,
+    label: str | None,
+    transitions: bool,
+    attribute: str | None,
+    as_json: bool,
+    html: str | None,
+    data: str | None,
+) -> None:
     """Show the settings, sizes and weights of a model.
 
     \b
@@ -40,9 +58,23 @@ def command(model: str, top: int | None, label: str | None, transitions: bool, a
       crfit inspect ner.crfit
       crfit inspect ner.crfit --top 5 --label B-LOC
       crfit inspect ner.crfit --transitions
+      crfit inspect ner.crfit --attribute w[0]=London
       crfit inspect ner.crfit --top 100 --json > weights.json
+      crfit inspect ner.crfit --html report.html --data test.txt
     """  # noqa: D301
     loaded = load(model)
+    if data is not None and html is None:
+        raise OptionError("data", data, "is for the report: add --html FILE")
+    if html is not None:
+        _write_report(loaded, model, html, data)
+        return
+    if attribute is not None:
+        found = inspection.attribute_weights(loaded, attribute)
+        click.echo(
+            json.dumps(found.to_dict(), allow_nan=False) if as_json else found.to_text(top or N_PAIRS),
+            nl=as_json,
+        )
+        return
     if label is not None and top is None:
         top = N_TOP
     weights = None if top is None else inspection.top_weights(loaded, top, label)
@@ -73,6 +105,23 @@ def command(model: str, top: int | None, label: str | None, transitions: bool, a
     click.echo("\n\n".join(parts))
 
 
+def _write_report(model: Model, path: str, html: str, data: str | None) -> None:
+    """Write the page, with scores and errors on `data` if it is given."""
+    from crfit.inspection import cases, report
+
+    for name in (path, data):
+        if name is not None and same_file(html, name):
+            raise OptionError("html", html, "would overwrite the input: choose another name")
+    examined = None
+    if data is not None:
+        announce_terminal(data)
+        source = text.load(data)[0]
+        examined = cases.read(model, source)
+    title = os.path.basename(path)
+    report.write_report(model, html, title=title, examined=examined, data=os.path.basename(data or ""))
+    say(f"wrote {html}, {os.path.getsize(html) / 1e6:.1f} MB")
+
+
 def _overview(path: str, model: Model) -> list[tuple[str, str]]:
     """Where the model comes from and how it was trained."""
     template = model.template
@@ -94,21 +143,12 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
     elif "converted_from" in run:
         trained = f"unknown, read from a {run['converted_from']} file"
     size = f"{os.path.getsize(path) / 1e6:,.1f} MB"
-    shown = {name: model.options[name] for name in _SHOWN if name in model.options}
+    shown = {name: model.options[name] for name in OPTIONS if name in model.options}
     rows = [
         ("model", f"{path}, {size}"),
-        ("labels", " ".join(model.labels)),
+        ("labels", " ".join(map(printable, model.labels))),
         ("input", reads),
-        ("options", ", ".join(f"{name} {_plain(value)}" for name, value in shown.items())),
+        ("options", ", ".join(f"{name} {plain(value)}" for name, value in shown.items())),
         ("training", trained),
     ]
     return [row for row in rows if row[1]]
-
-
-_SHOWN = ("task", "classes", "l2", "l1", "order", "weights", "transitions", "boundary", "n_free", "min_count")
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -386,6 +386,7 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     if given["as_json"]:
         dev = scores and (item_scores(scores) if given["task"] == "classify" else scores.to_dict())
         summary |= {"model": path, "dev": dev, "profile": profile}
+        summary.pop("history", None)  # --log writes every step
         click.echo(json.dumps(json_ready("summary", summary), allow_nan=False))
         return
     classify = given["task"] == "classify"

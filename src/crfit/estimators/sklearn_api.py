@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -31,6 +32,12 @@ class _PlainBase:
         defaults = inspect.signature(type(self)).parameters
         changed = [f"{k}={v!r}" for k, v in given.items() if repr(v) != repr(defaults[k].default)]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_inner(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": _PlainBase._repr_html_inner(self)}
 
 
 class _PlainNotFittedError(ValueError, AttributeError):
@@ -128,6 +135,21 @@ class Estimator(_Base):
                     raise OptionError(f"{name}__{field}", value, remedy)
             setattr(self, name, dataclasses.replace(old, **changes))
         return self
+
+    # Notebooks: scikit-learn's diagram, and below it the model if there is one.
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._model_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._model_html()
+        return bundle
+
+    def _model_html(self) -> str:
+        model = getattr(self, "model_", None)
+        return "" if model is None else str(model._repr_html_())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]  # scikit-learn alone calls this

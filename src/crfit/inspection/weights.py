@@ -7,6 +7,7 @@ The largest of millions of weights are found in linear time by partial selection
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,9 @@ from crfit.data.alphabet import HasAlphabets
 from crfit.errors import OptionError
 from crfit.layout import Feature, Layout
 from crfit.layout.features import digits
+from crfit.names import brief, printable
 
+MAX_COMPARED = 5000  # names that are ranked by similarity
 MAX_MATRIX_LABELS = 16  # wider matrices do not fit a terminal: list the largest entries instead
 
 
@@ -34,7 +37,7 @@ class WeightedFeature:
         return {"kind": feature.kind, "attribute": feature.attribute, "labels": labels, "weight": self.weight}
 
     def __str__(self) -> str:
-        return f"{self.weight:+10.4f}  {self.feature}"
+        return f"{self.weight:+10.4f}  {printable(str(self.feature))}"
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,9 @@ class TopWeights:
         """One block of lines per label: evidence for it, then evidence against it."""
         lines: list[str] = []
         for label in self.positive:
-            lines += [label]
+            lines += [printable(label)]
             lines += [
-                f"{f.weight:+10.4f}  {f.feature.attribute}"
+                f"{f.weight:+10.4f}  {printable(f.feature.attribute or '')}"
                 for f in (*self.positive[label], *reversed(self.negative[label]))
             ]
             lines += [""]
@@ -114,8 +117,10 @@ class Transitions:
         return "\n".join(lines) + "\n"
 
     def _matrix_lines(self) -> list[str]:
-        rows: list[tuple[str, NDArray[np.float64]]] = list(zip(self.labels, self.matrix, strict=True))
-        columns = list(self.labels)
+        rows: list[tuple[str, NDArray[np.float64]]] = list(
+            zip(map(printable, self.labels), self.matrix, strict=True)
+        )
+        columns = list(map(printable, self.labels))
         if self.start is not None and self.end is not None:
             rows = [(name, np.append(row, last)) for (name, row), last in zip(rows, self.end, strict=True)]
             rows.insert(0, ("START", np.append(self.start, np.nan)))
@@ -212,7 +217,7 @@ def top_weights(model: Inspectable, n: int = 10, label: str | None = None) -> To
     _check_n(n)
     layout, names = model.layout, list(model.label_alphabet)
     if label is not None and label not in names:
-        raise OptionError("label", label, f"choose one of the model's labels: {', '.join(names)}")
+        raise OptionError("label", label, f"choose one of the model's labels: {', '.join(map(brief, names))}")
     chosen = range(len(names)) if label is None else [names.index(label)]
     positive: dict[str, tuple[WeightedFeature, ...]] = {}
     negative: dict[str, tuple[WeightedFeature, ...]] = {}
@@ -241,6 +246,95 @@ def _state_places(layout: Layout, labels: range | list[int]) -> Iterator[slice |
         ends = np.cumsum(np.bincount(keys, minlength=layout.n_labels))
         for y in labels:
             yield places[ends[y - 1] if y else 0 : ends[y]]
+
+
+@dataclass(frozen=True)
+class AttributeWeights:
+    """All weights of one attribute, from `attribute_weights`.
+
+    `labels` has the non-zero weights by label, largest first. If an edge attribute has the same name, `edges`
+    has its non-zero weights, largest magnitude first.
+    """
+
+    attribute: str
+    labels: dict[str, float]
+    edges: tuple[WeightedFeature, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Weights by label, and of pairs of labels, as JSON types."""
+        return {
+            "attribute": self.attribute,
+            "labels": self.labels,
+            "edges": [edge.to_dict() for edge in self.edges],
+        }
+
+    def to_text(self, n: int | None = None) -> str:
+        """One line per label, then one per pair of labels, of these at most `n`."""
+        lines = [printable(self.attribute)]
+        lines += [f"{weight:+10.4f}  {printable(label)}" for label, weight in self.labels.items()]
+        shown = self.edges if n is None else self.edges[:n]
+        lines += [
+            f"{edge.weight:+10.4f}  {' -> '.join(map(printable, edge.feature.labels))}" for edge in shown
+        ]
+        if len(shown) < len(self.edges):
+            lines.append(f"{len(self.edges) - len(shown):,} smaller weights are not listed")
+        if not self.labels and not self.edges:
+            lines.append("all its weights are 0")
+        return "\n".join(lines) + "\n"
+
+
+def attribute_weights(model: Inspectable, attribute: str) -> AttributeWeights:
+    """Find all weights of one attribute.
+
+    Parameters
+    ----------
+    model : Model
+        The model to inspect.
+    attribute : str
+        Name of an attribute or edge attribute.
+
+    Raises
+    ------
+    OptionError
+        The model does not have it; the message suggests similar names.
+    """
+    a, b = model.attribute_alphabet.get(attribute), model.edge_alphabet.get(attribute)
+    if a < 0 and b < 0:
+        near = similar_names(model, attribute)
+        remedy = f"similar names are {', '.join(map(brief, near))}" if near else "no name is similar"
+        raise OptionError("attribute", attribute, f"the model has no such attribute; {remedy}")
+    names = list(model.label_alphabet)
+    labels: dict[str, float] = {}
+    if a >= 0:
+        row = attribute_row(model, a)
+        labels = {names[y]: float(row[y]) for y in np.argsort(-row, kind="stable") if row[y]}
+    edges: list[WeightedFeature] = []
+    if b >= 0:
+        table = edge_table(model, b)
+        for code in largest_places(np.abs(table.ravel()), table.size):
+            previous, current = divmod(int(code), len(names))
+            feature = Feature("edge", attribute, (names[previous], names[current]))
+            edges.append(WeightedFeature(feature, float(table[previous, current])))
+    return AttributeWeights(attribute, labels, tuple(edges))
+
+
+def similar_names(model: Inspectable, name: str, n: int = 5) -> list[str]:
+    """Up to `n` attributes of a model with a similar name, most similar first.
+
+    A model may have millions of names, so only those that contain the name, or share its beginning or its end
+    and have about its length, are compared.
+    """
+    lower, found = name.casefold(), []
+    ends = lower[: max(2, len(lower) // 2)], lower[-max(3, len(lower) // 2) :]
+    for other in (*model.attribute_alphabet, *model.edge_alphabet):
+        folded = other.casefold()
+        alike = abs(len(other) - len(name)) <= 3 and (folded.startswith(ends[0]) or folded.endswith(ends[1]))
+        if (lower and lower in folded) or alike:
+            found.append(other)
+            if len(found) == MAX_COMPARED:
+                break
+    ranked = sorted(found, key=lambda other: -SequenceMatcher(None, lower, other.casefold()).ratio())
+    return list(dict.fromkeys(ranked))[:n]
 
 
 def transitions(model: Inspectable, n_longer: int = 20) -> Transitions:
@@ -336,6 +430,46 @@ def largest_places(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     else:
         places = np.flatnonzero(values > 0)
     return places[np.argsort(-values[places], kind="stable")][:n]
+
+
+def attribute_row(model: Inspectable, attribute: int) -> NDArray[np.float64]:
+    """Weights of one attribute for each label, float64[Y]; 0 without a weight."""
+    layout = model.layout
+    return _row(model, 0, attribute, layout.state_ptr, layout.state_labels, layout.n_labels)
+
+
+def edge_table(model: Inspectable, attribute: int) -> NDArray[np.float64]:
+    """Weights of one edge attribute for each pair of labels, float64[Y, Y]; 0 without a weight."""
+    layout, Y = model.layout, model.layout.n_labels
+    row = _row(model, layout.edge_offset, attribute, layout.edge_ptr, layout.edge_codes, Y * Y)
+    return row.reshape(Y, Y)
+
+
+def _row(
+    model: Inspectable,
+    offset: int,
+    attribute: int,
+    ptr: NDArray[np.int64] | None,
+    columns: NDArray[np.int32] | None,
+    width: int,
+) -> NDArray[np.float64]:
+    if ptr is None or columns is None:
+        start = offset + attribute * width
+        return np.asarray(model.weights[start : start + width], dtype=np.float64)
+    begin, end = int(ptr[attribute]), int(ptr[attribute + 1])
+    row = np.zeros(width)
+    row[columns[begin:end]] = model.weights[offset + begin : offset + end]
+    return row
+
+
+def ngram_tables(model: Inspectable) -> list[NDArray[np.float64]]:
+    """Weights of label n-grams with m = 1..k earlier labels, shape (Y,) * (m + 1); 0 without a weight."""
+    layout, tables = model.layout, []
+    for m, codes in enumerate(layout.transition_codes, start=1):
+        table = np.zeros(layout.n_labels ** (m + 1))
+        table[slice(None) if codes is None else codes] = model.weights[layout.transition_slice(m)]
+        tables.append(table.reshape((layout.n_labels,) * (m + 1)))
+    return tables
 
 
 def state_weights(model: Inspectable) -> dict[tuple[str, str], float]:

@@ -1,4 +1,3 @@
-"use strict";
 // The chart of a race and the controls of its page.
 //
 // The data block holds the curves as columns, and for each quantity the limits that Python computed: distances
@@ -6,7 +5,6 @@
 // follows from `state`; each control changes it and redraws. Names and messages are text: what the plotting
 // library would read as markup is escaped.
 
-const byId = (id) => document.getElementById(id);
 const race = JSON.parse(byId("race").textContent);
 const chart = byId("chart");
 const quantities = Object.fromEntries(race.quantities.map((quantity) => [quantity.name, quantity]));
@@ -255,17 +253,7 @@ function watchChart() {
   }).observe(chart);
 }
 
-function setTheme(dark) {
-  document.documentElement.style.colorScheme = dark ? "dark" : "light";
-  byId("theme").setAttribute("aria-pressed", String(dark));
-  draw();
-}
-
-const system = matchMedia("(prefers-color-scheme: dark)");
-system.addEventListener("change", () => setTheme(system.matches));
-byId("theme").addEventListener("click", (event) => {
-  setTheme(event.currentTarget.getAttribute("aria-pressed") !== "true");
-});
+document.addEventListener("theme", draw);
 
 for (const button of document.querySelectorAll("[data-shows]")) {
   button.addEventListener("click", () => {
@@ -280,4 +268,3 @@ if (state.y) {
   choose(state.y);
   watchChart();
 }
-setTheme(system.matches);
