@@ -222,8 +222,9 @@ class CRF(Estimator):
         sample_weight : array-like of shape (n_sequences,), optional
             Weight of each sequence in the objective; by default 1.
         dev : (X, y) or Dataset, optional
-            Held-out data. ``dev_f1`` and ``dev_accuracy`` (percentages) are computed after each iteration
-            and stored in ``result_.history[k].extra``; `EarlyStopping` uses them.
+            Held-out data. ``dev_f1``, ``dev_accuracy`` and ``dev_sequence_accuracy`` (percentages) are
+            computed after each iteration and stored in ``result_.history[k].extra``; `EarlyStopping` uses
+            them.
 
         Returns
         -------

@@ -15,7 +15,7 @@ Tokens whose gold label is unknown to the model count as errors.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 from crfit.checks import first_outside
 from crfit.errors import DataError, OptionError
 from crfit.evaluation.spans import OUTSIDE, Scheme, count_spans, resolve_scheme
+
+#: Scores that can decide early stopping, a race or a search.
+Metric: TypeAlias = Literal["f1", "accuracy", "sequence_accuracy"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ const HOVER = {
   gap: "gap",
   f1: "F1",
   accuracy: "accuracy",
+  sequence_accuracy: "sequence accuracy",
   grad_inf: "largest gradient entry",
 };
 
