@@ -156,7 +156,7 @@ class RaceResult:
 
     @property
     def score_names(self) -> list[str]:
-        """Names of the held-out scores, first the one that decides: ``settings["metric"]``, else F1."""
+        """Names of held-out scores. The first one decides, ``settings["metric"]`` if set."""
         return sorted(SCORES, key=lambda name: name != self.settings.get("metric"))
 
     @property
