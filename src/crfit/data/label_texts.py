@@ -27,7 +27,7 @@ def read_texts(
     """Labels as texts, and the text of each label; y itself and None if all labels are plain str.
 
     `known` has the texts of the labels of a model. What is not a list of lists is left to the reader of
-    labels, which says where it is wrong; so is None in the place of a label.
+    labels, which says where it is wrong; so is None instead of a label.
     """
     if not isinstance(y, Iterable):
         return y, None
