@@ -640,7 +640,7 @@ def test_same_model_as_crfsuite(recipes):
             assert a == pytest.approx(b, abs=1e-3)
 
 
-@pytest.mark.parametrize("metric", ["dev_f1", "dev_F1"])
+@pytest.mark.parametrize("metric", ["dev_f1", "dev_F1", "sequence_accuracy"])
 def test_early_stopping_without_its_score_is_refused_before_training(recipes, metric):
     crf = CRF(callbacks=[EarlyStopping(metric=metric)])
     with pytest.raises(OptionError, match=rf"metric='{metric}': needs held-out scores: fit with dev="):

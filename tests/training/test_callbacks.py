@@ -186,6 +186,12 @@ def test_the_metric_may_be_given_without_its_prefix(metric):
     assert "dev_f1" not in file.getvalue()
 
 
+def test_a_score_without_a_prefix():
+    watch = DevScore(Scripted([1, 5, 4, 3]), prefix="")
+    result = train(Logistic(), stop=STOP, callbacks=[watch, EarlyStopping(2, metric="f1")])
+    assert result.weights_iteration == 2
+
+
 @pytest.mark.parametrize("metric", ["dev_F1", "F1"])
 def test_an_unknown_metric_is_refused_at_the_first_scores(metric):
     score = Scripted([1.0])

@@ -9,6 +9,7 @@ from typing import Literal
 
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import CrfitWarning, OptionError
+from crfit.evaluation.scores import METRICS
 from crfit.training.records import Callback, Ending, Result, Run
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import Vector
@@ -120,7 +121,8 @@ class EarlyStopping(Callback):
         """Raise OptionError if no callback before this one records the held-out score."""
         self._open = any(callback.scores is None for callback in before)
         known = [name for callback in before for name in callback.scores or ()]
-        short = self.metric not in known and f"dev_{self.metric}" in known
+        short = f"dev_{self.metric}" in known or (self.metric in METRICS and not self._open)
+        short &= self.metric not in known
         self._name = f"dev_{self.metric}" if short else self.metric
         if self._open or not self._name.startswith("dev_"):
             return  # a name unknown so far, or a number of the trainer: see `_check_name`
