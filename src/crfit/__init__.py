@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from crfit import errors, trainers
+    from crfit import errors, scorers, trainers
     from crfit.data import Dataset, text
     from crfit.engines import make_inference, make_objective
     from crfit.estimators import CRF, LogLinear
@@ -41,6 +41,7 @@ __all__ = [
     "make_inference",
     "make_objective",
     "race",
+    "scorers",
     "text",
     "train",
     "trainers",
@@ -67,7 +68,10 @@ _MODULES = {
     "text": "data",
     "train": "training.loop",
 }
-_FOLDERS = {"data", "engines", "errors", "evaluation", "layout", "model", "racing", "trainers", "training"}
+_FOLDERS = {
+    *("data", "engines", "errors", "evaluation", "layout", "model", "racing", "scorers", "trainers"),
+    "training",
+}
 
 if not TYPE_CHECKING:  # a type checker would accept any name
 

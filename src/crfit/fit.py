@@ -33,6 +33,7 @@ from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.engines.merged import MergeOption, Merging, merge_equal
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import Scores, evaluate_ids
+from crfit.evaluation.scores import METRICS
 from crfit.evaluation.spans import Scheme
 from crfit.layout import Layout, TransitionsOption, WeightsOption, centre_free, classifier_layout
 from crfit.layout.constraints import (
@@ -57,12 +58,12 @@ from crfit.vectors import Vector, to_numpy
 #: Default trainer name, passed to `trainers.resolve`; `FitOptions` holds the resulting instance.
 DEFAULT_TRAINER = "auto"
 
-#: Held-out scores recorded in the history of each iteration, as ``dev_<name>``.
-DEV_SCORES: dict[Task, tuple[str, ...]] = {"tag": ("f1", "accuracy"), "classify": ("macro_f1", "accuracy")}
+#: Held-out scores recorded in the history of each iteration, as ``dev_<name>``; the first decides by default.
+DEV_SCORES: dict[Task, tuple[str, ...]] = {"tag": METRICS, "classify": ("macro_f1", "accuracy")}
 
 #: Held-out scores of the final weights, stored in the model.
 SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
-    "tag": ("accuracy", "precision", "recall", "f1"),
+    "tag": ("accuracy", "precision", "recall", "f1", "sequence_accuracy"),
     "classify": ("accuracy", "macro_f1"),
 }
 

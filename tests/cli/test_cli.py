@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -305,6 +306,26 @@ def test_early_stopping_keeps_the_best(call, recipes, tmp_path):
     steps = [json.loads(line) for line in log.read_text().splitlines()]
     scores = [step["extra"]["dev_f1"] for step in steps if "dev_f1" in step.get("extra", {})]
     assert ran.json["dev"]["f1"] == pytest.approx(max(scores))
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "sequence_accuracy"])
+def test_early_stopping_by_another_metric(call, recipes, tmp_path, metric):
+    arguments = [
+        "train", recipes / "train.columns", "-m", tmp_path / "m", "--early-stop", 2, "--metric", metric,
+        "--stop-grad-inf", 0, "--log", tmp_path / "log", "--json", "-q",
+    ]  # fmt: skip
+    ran = call(*arguments, "--dev", recipes / "test.columns", code=0)
+    assert f"dev_{metric} has not improved for 2 scores" in ran.json["message"]
+    steps = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    scores = [step["extra"][f"dev_{metric}"] for step in steps if f"dev_{metric}" in step.get("extra", {})]
+    assert ran.json["dev"][metric] == pytest.approx(max(scores))
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "--max-iter", 2, "-q",
+               "--dev", recipes / "test.columns", code=0)  # fmt: skip
+    assert re.search(r"dev .*F1 [\d.]+, sequence accuracy [\d.]+", ran.out)
+    refused = call(*arguments, code=2)
+    assert "needs held-out data: add --dev FILE" in refused.err
+    refused = call("train", "x", "-m", "y", "--dev", "z", "--metric", "macro_f1", code=2)
+    assert "--metric macro_f1: choose f1 or accuracy or sequence_accuracy" in refused.err
 
 
 def test_unknown_dev_label_is_named(call, recipes, tmp_path):

@@ -35,7 +35,7 @@ def test_program(tmp_path, recipes):
     first = record["entries"][0]
     assert first["options"] == {"memory": 3}
     assert first["objective"] == pytest.approx(record["optima"]["l2=1"]["value"] + first["gap"])
-    assert first["dev"].keys() == {"accuracy", "f1"}
+    assert first["dev"].keys() == {"accuracy", "f1", "sequence_accuracy"}
     assert set(first["seconds_to_reach"]) >= {"gap 1e-1"}
     assert [path.rsplit("/", 1)[1] for path in record["files"]] == FILES
     assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
@@ -85,7 +85,8 @@ def test_demo(call, tmp_path, monkeypatch, no_pictures):
     ran = call("race", "--demo", "--out", out, "--max-iter", 12, "--optimum", "find", code=0)
     lines = ran.out.splitlines()
     assert lines[0].split() == [
-        "entry", "ended", "iterations", "passes", "seconds", "objective", "relative", "gap", "accuracy", "F1",
+        "entry", "ended", "iterations", "passes", "seconds", "objective", "relative", "gap",
+        "sequence", "accuracy", "accuracy", "F1",
     ]  # fmt: skip
     labels = ["lbfgs memory=3", "lbfgs memory=10", "lbfgs memory=40", "lbfgs weights=all"]
     assert [line[:17].rstrip() for line in lines[1:5]] == labels
@@ -103,6 +104,18 @@ def test_demo(call, tmp_path, monkeypatch, no_pictures):
     again = call("race", "--demo", "--out", out, "--max-iter", 12, "--optimum", "find", "--resume", "-q")
     assert (again.code, again.out, again.err) == (0, ran.out, "")
     assert (out / "race.csv").exists()
+
+
+def test_metric_decides_the_verdict_also_of_a_race_that_is_over(call, recipes, tmp_path, no_pictures):
+    arguments = ["race", recipes / "train.columns", "--trainers", "lbfgs", "--max-iter", 9, "--out", tmp_path]
+    arguments += ["--dev", recipes / "test.columns", "-q"]
+    assert "Highest F1 on held-out data" in call(*arguments, code=0).out
+    again = call(*arguments, "--resume", "--metric", "sequence_accuracy", code=0)
+    best = call(*arguments, "--resume", "--json", code=0).json["entries"][0]["dev"]["sequence_accuracy"]
+    assert f"Highest sequence accuracy on held-out data: {best:.2f}, by lbfgs" in again.out
+    assert f"sequence accuracy {best - 0.1:.2f}" in again.out, "the targets are of the metric"
+    alone = call(*arguments[:-3], "--metric", "accuracy", code=2)
+    assert "--metric accuracy: needs held-out data: add --dev FILE" in alone.err
 
 
 @pytest.mark.parametrize("how", ["train", "dev", "link", "journal"])

@@ -13,7 +13,6 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
-from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -62,7 +61,7 @@ def test_constructor_is_the_documented_one():
     expected = (
         "(trainer='auto', l2=None, l1=0.0, order=1, weights='observed', transitions='all', boundary=False, "
         "min_count=0, n_threads=None, device='cpu', stop=None, callbacks=(), random_state=0, "
-        "merge='auto', scheme='auto', scheme_in_training=False)"
+        "merge='auto', scheme='auto', scheme_in_training=False, verbose=False)"
     )
     signature = inspect.signature(CRF)
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
@@ -100,10 +99,11 @@ def test_every_parameter_reaches_the_training(recipes, monkeypatch):
 
     monkeypatch.setattr("crfit.estimators.crf.fit_dataset", fit_dataset)
     params = {name: object() for name in CRF().get_params(deep=False)}
-    params |= {"n_threads": 1, "trainer": "sgd", "random_state": 8}
+    params |= {"n_threads": 1, "trainer": "sgd", "random_state": 8, "verbose": 0}
     with pytest.raises(KeyboardInterrupt):
         CRF(**params).fit(*recipes)
     params |= {"trainer": SGD(seed=8), "seed": params.pop("random_state")}
+    del params["verbose"]
     assert caught == {**vars(FitOptions()), **params, "dev": None}
 
 
@@ -183,6 +183,36 @@ def test_marginals_and_best_paths_belong_together(fitted, recipes):
         )
 
 
+@pytest.mark.parametrize("kind", ["lists", "dataset", "iterators"])
+def test_probabilities_are_the_marginals_as_arrays(fitted, recipes, kind):
+    X, y = recipes
+    forms = {"lists": X, "dataset": Dataset.from_sequences(X, y), "iterators": (iter(x) for x in X)}
+    found = fitted.predict_proba(forms[kind])
+    assert [table.shape for table in found] == [(len(x), len(fitted.classes_)) for x in X]
+    for table, marginals in zip(found, fitted.predict_marginals(X), strict=True):
+        assert [dict(zip(fitted.classes_, row, strict=True)) for row in table.tolist()] == marginals
+
+
+@pytest.mark.parametrize("verbose", [True, 1, 2, np.True_])
+def test_verbose_shows_each_iteration(recipes, capsys, verbose):
+    crf = CRF("lbfgs", stop=Stop(max_iter=4), verbose=verbose)
+    crf.fit(*recipes)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:-1]] == [f"iter {k}" for k in range(5)]
+    assert lines[-1].startswith("max_iter after 4 iterations")
+    crf.set_params(callbacks=[ProgressBar(every_seconds=1000)]).fit(*recipes)
+    assert capsys.readouterr().err.count("lbfgs: ") == 1, "the bar of the user is enough"
+
+
+def test_silent_unless_verbose(recipes, capsys):
+    for verbose in (False, 0):
+        CRF(stop=QUICK, verbose=verbose).fit(*recipes)
+    assert capsys.readouterr() == ("", "")
+    for wrong in (-1, "yes", 0.5, None):
+        with pytest.raises(OptionError, match="verbose="):
+            CRF(stop=QUICK, verbose=wrong).fit(*recipes)
+
+
 def test_single_sequences(fitted, recipes):
     x = recipes[0][0]
     assert fitted.predict_single(x) == fitted.predict([x])[0]
@@ -192,7 +222,12 @@ def test_single_sequences(fitted, recipes):
 def test_nothing_and_empty_sequences_can_be_predicted(fitted, recipes):
     assert fitted.predict([]) == []
     assert fitted.predict_marginals([]) == []
-    assert fitted.predict_nbest([], 3) == []
+    assert fitted.predict_nbest([], 3) == fitted.predict_proba([]) == []
+    assert [len(table) for table in fitted.predict_proba([[], recipes[0][0], []])] == [
+        0,
+        len(recipes[0][0]),
+        0,
+    ]
     assert fitted.predict([recipes[0][0], []])[1] == []
 
 
@@ -229,7 +264,7 @@ def test_dev_is_scored_each_iteration_and_stops_early(recipes, kind):
     crf = CRF(l2=0.01, stop=Stop(max_iter=60, grad_inf=0.0), min_count=2, callbacks=[EarlyStopping(3)])
     crf.fit(*recipes, dev=dev if kind == "lists" else Dataset.from_sequences(*dev))
     scores = [p.extra for p in crf.result_.history[1:]]
-    assert all({"dev_f1", "dev_accuracy"} <= set(extra) for extra in scores)
+    assert all({"dev_f1", "dev_accuracy", "dev_sequence_accuracy"} <= set(extra) for extra in scores)
     assert crf.result_.reason is StopReason.HELD_OUT
     best = max(extra["dev_f1"] for extra in scores)
     assert evaluate(dev[1], crf.predict(dev[0])).f1 == pytest.approx(best)
@@ -272,7 +307,8 @@ def test_second_order_predicts_without_a_warning():
         ([["a"], ["b"]], [["A"], ["B"]], r"sequence 0, position 0: .*one sequence x is given as \[x\]"),
         ([{"w": "a"}, {"w": "b"}], ["A", "B"], r"one sequence x is given as \[x\]"),
         ([[["a"]], [["a"], ["b"]]], [["A"], ["A"]], "sequence 1: y has 1 labels and X has 2 positions"),
-        ([[["a"]], [["a"], ["b"]]], [["A"], ["A", 2]], "sequence 1, position 1: a label must be a str"),
+        ([[["a"]], [["a"], ["b"]]], [["A"], ["A", None]], "sequence 1, position 1: a label must be a str"),
+        ([[["a"]], [["a"], ["b"]]], [1, [1, 2]], "sequence 0: the labels of a sequence must be a list"),
         ([[["a"], ["b"]]], ["AB"], "sequence 0: the labels of a sequence must be a list"),
         ([[["a"]]], [["A"], ["B"]], "y has 2 sequences and X has 1"),
         ([[["a"]], []], [["A"], []], "sequence 1: the sequence is empty"),
@@ -486,8 +522,6 @@ def test_cross_validation_of_ragged_lists(recipes):
     np.testing.assert_array_equal(
         cross_val_score(crf, as_objects(X), as_objects(y), cv=3, error_score="raise"), scores
     )
-    spans = make_scorer(lambda gold, guess: evaluate(gold, guess).f1)
-    assert (cross_val_score(crf, X, y, cv=2, scoring=spans, error_score="raise") > 0).all()
     train_X, test_X, train_y, test_y = train_test_split(X, y, random_state=0)
     assert 0 < crf.fit(train_X, train_y).score(test_X, test_y) <= 1
 
@@ -629,7 +663,7 @@ def test_same_model_as_crfsuite(recipes):
             assert a == pytest.approx(b, abs=1e-3)
 
 
-@pytest.mark.parametrize("metric", ["dev_f1", "dev_F1"])
+@pytest.mark.parametrize("metric", ["dev_f1", "dev_F1", "sequence_accuracy"])
 def test_early_stopping_without_its_score_is_refused_before_training(recipes, metric):
     crf = CRF(callbacks=[EarlyStopping(metric=metric)])
     with pytest.raises(OptionError, match=rf"metric='{metric}': needs held-out scores: fit with dev="):

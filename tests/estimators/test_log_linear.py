@@ -509,3 +509,16 @@ def test_models_know_what_was_rare(n_labels, classes):
     y = [["x"], ["y"], ["z" if n_labels == 3 else "x"]]
     data = Dataset.from_sequences([[["a", "b"]], [["a"]], [["c"]]], y)
     assert fit_dataset(data, task="classify", min_count=2, classes=classes).model.options["min_count"] == 2
+
+
+def test_verbose_shows_each_iteration(capsys):
+    X, y = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [3.0, 0.0]], [0, 0, 1, 2]
+    LogLinear("lbfgs", stop=Stop(max_iter=3)).fit(X, y)
+    assert capsys.readouterr().err == ""
+    LogLinear("lbfgs", stop=Stop(max_iter=3), verbose=True).fit(X, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:-1]] == [f"iter {k}" for k in range(4)]
+    LogLinear("lbfgs", stop=Stop(max_iter=3), verbose=True, classes="one_vs_rest").fit(X, y)
+    assert capsys.readouterr().err.count("max_iter after 3 iterations") == 3
+    with pytest.raises(OptionError, match="verbose="):
+        LogLinear(verbose=-1).fit(X, y)

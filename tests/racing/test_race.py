@@ -52,7 +52,7 @@ def test_all_begin_at_zero_weights(data, dev):
         start = curve.points[0]
         assert (start.iteration, start.passes, start.seconds) == (0, 0.0, 0.0)
         assert start.objective == objective.value(zero)
-        assert start.scores.keys() == {"accuracy", "f1"}
+        assert start.scores.keys() == {"accuracy", "f1", "sequence_accuracy"}
         assert all(a.seconds <= b.seconds for a, b in zip(curve.points, curve.points[1:], strict=False))
 
 

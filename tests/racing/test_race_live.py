@@ -160,3 +160,13 @@ def test_progress_goes_to_standard_error(data, dev, capsys, odd_trainers):
     ]  # fmt: skip
     crfit.race(data, "lbfgs", stop=LIMIT, progress=False)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("metric", ["f1", "accuracy"])
+def test_the_metric_stays_on_a_narrow_terminal(monkeypatch, metric):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    file = Terminal()
+    Display(curves(), metric=metric, file=file).close()
+    head = frames(file.getvalue()).splitlines()[0].split()
+    assert ("F1" in head, "accuracy" in head) == (metric == "f1", metric == "accuracy")

@@ -52,6 +52,15 @@ def test_verdict_names_the_fastest_and_the_best():
     )
 
 
+def test_verdict_by_another_metric():
+    race = typical()
+    race.settings["metric"] = "sequence_accuracy"
+    best = max(p.scores["sequence_accuracy"] for c in race.curves for p in c.points if p.scores)
+    assert verdict(race)[1].startswith(f"Highest sequence accuracy on held-out data: {best:.2f}, by lbfgs")
+    titles = [target.title for target in milestones(race).targets if target.score]
+    assert titles == [f"sequence accuracy {best - below:.2f}" for below in (1, 0.5, 0.1)]
+
+
 def test_verdict_of_small_races():
     assert verdict(result([failed()])) == ["No entry was evaluated; see the messages below."]
     stopped = Curve("stopped", "lbfgs", problem="l2=1", status=Status.INTERRUPTED)

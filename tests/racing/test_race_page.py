@@ -202,7 +202,7 @@ def test_axes_are_chosen(page):
     low, high = page.layout("yaxis.range")
     assert low > high  # distance to 100 falls upwards
     options = page.run("return [...document.getElementById('y').options].map((option) => option.value)")
-    assert options == ["relative_gap", "gap", "objective", "f1", "accuracy", "grad_inf"]
+    assert options == ["relative_gap", "gap", "objective", "f1", "accuracy", "sequence_accuracy", "grad_inf"]
 
 
 def test_entries_are_hidden_and_shown_by_mouse_and_keyboard(page):

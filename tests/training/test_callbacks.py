@@ -171,7 +171,28 @@ def test_early_stopping_without_a_score_is_refused_before_the_first_step():
         train(Fails(), stop=STOP, callbacks=[known, EarlyStopping(metric="dev_F1")])
 
 
-@pytest.mark.parametrize("metric", ["dev_F1", "f1"])
+@pytest.mark.parametrize("metric", ["accuracy", "dev_accuracy"])
+def test_the_metric_may_be_given_without_its_prefix(metric):
+    values = iter([50, 60, 55, 54, 53, 52])
+    watch = DevScore(lambda w: {"f1": 1.0, "accuracy": next(values)}, names=["f1", "accuracy"])
+    stopping = EarlyStopping(2, metric=metric)
+    file = io.StringIO()
+    bar = ProgressBar(every_seconds=0, file=file, metric="dev_accuracy")
+    result = train(Logistic(), stop=STOP, callbacks=[watch, stopping, bar])
+    assert (result.iterations, result.weights_iteration) == (4, 2)
+    assert result.message.startswith("dev_accuracy has not improved")
+    assert stopping.metric == metric
+    assert "dev_accuracy 54.00" in file.getvalue()
+    assert "dev_f1" not in file.getvalue()
+
+
+def test_a_score_without_a_prefix():
+    watch = DevScore(Scripted([1, 5, 4, 3]), prefix="")
+    result = train(Logistic(), stop=STOP, callbacks=[watch, EarlyStopping(2, metric="f1")])
+    assert result.weights_iteration == 2
+
+
+@pytest.mark.parametrize("metric", ["dev_F1", "F1"])
 def test_an_unknown_metric_is_refused_at_the_first_scores(metric):
     score = Scripted([1.0])
     with pytest.raises(OptionError, match=f"metric='{metric}': .*dev_accuracy, dev_f1"):

@@ -57,9 +57,8 @@ def test_options_and_summary_are_in_the_model_as_plain_json(data, dev_lists):
     assert summary["n_weights"] == len(result.weights)
     assert summary["n_attributes"] == data.prune(2).n_attributes
     final = model.evaluate(dev)
-    assert summary["dev"] == pytest.approx(
-        {"accuracy": final.accuracy, "precision": final.precision, "recall": final.recall, "f1": final.f1}
-    )
+    names = "accuracy", "precision", "recall", "f1", "sequence_accuracy"
+    assert summary["dev"] == pytest.approx({name: getattr(final, name) for name in names})
     assert "dev" not in fit_dataset(data, stop=Stop(max_iter=1))[0].summary
 
 
@@ -113,7 +112,7 @@ def test_early_stopping_returns_the_model_with_the_best_score(data, dev_lists):
 def test_labels_only_in_held_out_data_count_as_errors(data):
     dev = Dataset.from_sequences([[["w=salt"], ["w=salt"]]], [["NEVER", "NEVER"]])
     _, result, *_ = fit_dataset(data, dev=dev, stop=Stop(max_iter=2))
-    assert result.scores == {"dev_f1": 0.0, "dev_accuracy": 0.0}
+    assert result.scores == {"dev_f1": 0.0, "dev_accuracy": 0.0, "dev_sequence_accuracy": 0.0}
 
 
 def test_final_scores_are_those_of_the_model_and_computed_once(data, dev_lists, monkeypatch):

@@ -16,6 +16,7 @@ from crfit.data import Dataset, items, text
 from crfit.data.templates import Template, load_template
 from crfit.engines import ENGINES
 from crfit.engines.objective import DEFAULT_L2
+from crfit.evaluation.scores import METRICS
 from crfit.fit import DEFAULTS
 from crfit.layout import TransitionsOption, WeightsOption
 from crfit.model.tagging import Task
@@ -81,6 +82,11 @@ JSON: Row = ("--json as_json", "Print JSON instead of text.")
 QUIET: Row = ("-q --no-progress", "Do not show progress.")
 
 DEV: Row = ("--dev FILE", "Score this labelled held-out file during training.")
+METRIC: Row = (
+    "--metric NAME",
+    "Held-out score that decides: f1, accuracy or sequence_accuracy.  [default: f1]",
+    {"type": click.Choice(METRICS)},
+)
 TEMPLATE: Row = (
     "--template FILE",
     "Feature template for column files: CRF++'s templates or Wapiti's patterns.  "

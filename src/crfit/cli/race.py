@@ -14,6 +14,7 @@ from crfit.cli.arguments import COMMON, INPUT, MODEL, STOPPING, section
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.demo import recipe_lines, write_columns
 from crfit.errors import OptionError
+from crfit.evaluation.scores import METRICS
 from crfit.racing import Curve, RaceResult, Status, race
 from crfit.racing.entries import read_entries
 from crfit.racing.folder import check_folder, race_files
@@ -56,6 +57,7 @@ _OPTIONS = [
         ),
         ("--demo", "Race on built-in data."),
         shared.DEV,
+        shared.METRIC,
         shared.TEMPLATE,
         shared.SECONDS,
         ("--out DIR", "Write the results to this folder.", {"default": "crfit-race", "show_default": True}),
@@ -136,6 +138,7 @@ def command(context: click.Context, /, **given: Any) -> int:
             entries,
             dev=dev,
             stop=stop,
+            metric=given["metric"] or METRICS[0],
             optimum=given["optimum"],
             out=out,
             resume=given["resume"],
@@ -156,6 +159,8 @@ def command(context: click.Context, /, **given: Any) -> int:
 
 def _check_use(context: click.Context, given: dict[str, Any]) -> None:
     """Raise an error for options that do not work together."""
+    if given["metric"] is not None and given["dev"] is None and not given["demo"]:
+        raise OptionError("metric", given["metric"], "needs held-out data: add --dev FILE")
     if given["demo"]:
         for name in ("files", "dev", "template", "input_format"):
             if given[name]:

@@ -121,6 +121,12 @@ _OPTIONS = [
             "Stop after N --dev scores in a row without improvement; keep the best weights.",
             {"type": _POSITIVE},
         ),
+        (
+            "--metric NAME",
+            "The --dev score that decides: f1, accuracy or sequence_accuracy; for classifiers macro_f1 or "
+            "accuracy.  [default: f1 or macro_f1]",
+            {"type": click.Choice(list(dict.fromkeys(sum(DEV_SCORES.values(), ()))))},
+        ),
         *shared.LIMITS,
         shared.SECONDS,
         *shared.CONVERGENCE,
@@ -311,7 +317,7 @@ _NOT_FOR_CLASSIFIERS = {
 }
 _ONLY_CLASSIFIERS = dict.fromkeys(("classes", "no_intercept"), "is for classifiers: add --task classify")
 _NOT_FOR_MANY_RUNS = dict.fromkeys(
-    ("patience", "log", "checkpoint", "resume", "profile", "dev_every"),
+    ("patience", "metric", "log", "checkpoint", "resume", "profile", "dev_every"),
     "does not work with --classes one_vs_rest, which trains all classes at once: leave one of the two out",
 )
 
@@ -324,6 +330,9 @@ def _check_task(context: click.Context, given: dict[str, Any]) -> None:
             raise OptionError("input_format", "columns", "--task classify reads crfsuite or jsonl")
         if given["classes"] == "one_vs_rest":
             refused = refused | _NOT_FOR_MANY_RUNS
+    metrics = DEV_SCORES[given["task"]]
+    if given["metric"] not in (None, *metrics):
+        raise OptionError("metric", given["metric"], f"choose {' or '.join(metrics)}")
     for param in context.command.params:
         name = str(param.name)
         if name in refused and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -347,8 +356,9 @@ def _check_files(given: dict[str, Any]) -> None:
     for (name, path), (other, its_path) in combinations(outputs.items(), 2):
         if shared.same_file(path, its_path):
             raise OptionError(other, its_path, f"the {name} goes to this file too: name another")
-    if given["patience"] is not None and given["dev"] is None:
-        raise OptionError("patience", given["patience"], "needs held-out data: add --dev FILE")
+    for name in ("patience", "metric"):
+        if given[name] is not None and given["dev"] is None:
+            raise OptionError(name, given[name], "needs held-out data: add --dev FILE")
 
 
 def _settings(context: click.Context, flag: str, settings: tuple[str, ...]) -> dict[str, str]:
@@ -365,10 +375,11 @@ def _settings(context: click.Context, flag: str, settings: tuple[str, ...]) -> d
 
 def _callbacks(given: dict[str, Any], resumed: bool) -> list[Callback]:
     callbacks: list[Callback] = []
+    metric = f"dev_{given['metric'] or DEV_SCORES[given['task']][0]}"
     if given["patience"] is not None:
-        callbacks.append(EarlyStopping(given["patience"], f"dev_{DEV_SCORES[given['task']][0]}"))
+        callbacks.append(EarlyStopping(given["patience"], metric))
     if not given["no_progress"]:
-        callbacks.append(ProgressBar())
+        callbacks.append(ProgressBar(metric=metric))
     if given["log"] is not None:
         callbacks.append(JsonLines(given["log"], append=resumed))
     if given["checkpoint"] is not None:
@@ -419,7 +430,7 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
         figures = {"accuracy": scores.accuracy, "macro F1": scores.macro_f1}
         if given["task"] == "tag":
             figures = {"accuracy": scores.accuracy, "precision": scores.precision, "recall": scores.recall}
-            figures["F1"] = scores.f1
+            figures |= {"F1": scores.f1, "sequence accuracy": scores.sequence_accuracy}
         rows.append(("dev", ", ".join(f"{name} {value:.2f}" for name, value in figures.items())))
     table(rows)
     if given["profile"]:

@@ -6,19 +6,20 @@ The estimator reads Python data and calls `crfit.fit`. It works in ``Pipeline``,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from crfit import trainers
-from crfit.checks import checked_weights
+from crfit.checks import check_whole_number, checked_weights
 from crfit.data import Dataset
 from crfit.data.alphabet import HasAlphabets
 from crfit.data.dataset import recode
 from crfit.data.from_python import Item
+from crfit.data.label_texts import read_texts
 from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
@@ -28,12 +29,11 @@ from crfit.layout import TransitionsOption, WeightsOption
 from crfit.layout.constraints import SchemeOption
 from crfit.model import Model
 from crfit.trainers import Trainer
-from crfit.training.callbacks import Callback
+from crfit.training.callbacks import Callback, ProgressBar
 from crfit.training.stopping import Stop
 
 Sequences: TypeAlias = Iterable[Iterable[Item]] | Dataset
-Labels: TypeAlias = Iterable[Iterable[str]]
-
+Labels: TypeAlias = Iterable[Iterable[Hashable]]
 
 _Given = TypeVar("_Given", bound=Sequences)
 
@@ -48,30 +48,41 @@ def checked_sequences(X: _Given) -> _Given:
     return X
 
 
+#: Text of each label that is not a str, see `crfit.data.label_texts`.
+Texts: TypeAlias = Mapping[Hashable, str] | None
+
+
 def read_labelled(
-    X: Sequences, y: Labels | None, n_threads: int | None, alphabets_of: HasAlphabets | None = None
-) -> Dataset:
-    """Labelled sequences as a dataset."""
+    X: Sequences,
+    y: Labels | None,
+    n_threads: int | None,
+    alphabets_of: HasAlphabets | None = None,
+    known: Texts = None,
+) -> tuple[Dataset, Texts]:
+    """Labelled sequences as a dataset, and the texts of its labels, None if they are str."""
     if isinstance(X, Dataset):
         if y is not None:
             raise OptionError("y", "given", "X is a dataset with its own labels: leave y out")
         if X.labels is None:
             raise DataError("the dataset has no labels: pass y when creating it", file=X.source)
-        return X
+        return X, None
     if y is None:
         raise OptionError("y", None, "give one list of labels per sequence")
-    return Dataset.from_sequences(checked_sequences(X), y, alphabets_of=alphabets_of, n_threads=n_threads)
+    labels, texts = read_texts(y, known)
+    X = checked_sequences(X)
+    return Dataset.from_sequences(X, labels, alphabets_of=alphabets_of, n_threads=n_threads), texts
 
 
 def read_held_out(
-    dev: tuple[Sequences, Labels] | Dataset, dataset: Dataset, n_threads: int | None
+    dev: tuple[Sequences, Labels] | Dataset, dataset: Dataset, known: Texts, n_threads: int | None
 ) -> Dataset:
     """Held-out data as a dataset, read with the alphabets of the training data."""
     if isinstance(dev, Dataset):
         return dev
     if not isinstance(dev, tuple | list) or len(dev) != 2:
         raise OptionError("dev", type(dev).__name__, "give a pair (X, y) or a Dataset")
-    return read_labelled(dev[0], dev[1], n_threads, dataset)
+    known = {text: text for text in dataset.label_alphabet} if known is None else known
+    return read_labelled(dev[0], dev[1], n_threads, dataset, known)[0]
 
 
 def trainer_instance(trainer: str | Trainer) -> Trainer:
@@ -82,6 +93,17 @@ def trainer_instance(trainer: str | Trainer) -> Trainer:
 def stop_instance(stop: Stop | None) -> Stop:
     """Return the rules that ``set_params`` changes."""
     return Stop() if stop is None else stop
+
+
+def shown_callbacks(callbacks: Sequence[Callback], verbose: bool | int) -> Sequence[Callback]:
+    """Callbacks of a fit, with a progress bar if `verbose` is set."""
+    if not isinstance(verbose, bool | np.bool_):
+        check_whole_number("verbose", verbose, at_least=0)
+    if not verbose or not isinstance(callbacks, Sequence):  # minimise() rejects anything else
+        return callbacks
+    if any(isinstance(callback, ProgressBar) for callback in callbacks):
+        return callbacks
+    return [*callbacks, ProgressBar(every_seconds=0)]
 
 
 #: Parameters with the same name and values in `FitOptions`.
@@ -148,6 +170,8 @@ class CRF(Estimator):
         any; None allows every sequence.
     scheme_in_training : bool, default=False
         Whether invalid sequences have probability 0 in training too. Batch trainers only, such as `lbfgs`.
+    verbose : bool or int, default=False
+        Whether to show progress on standard error: a live line on a terminal, else a line per iteration.
 
     Attributes
     ----------
@@ -155,15 +179,20 @@ class CRF(Estimator):
         The trained model; use it to save, inspect or tag.
     result_ : Result
         Result of the training run: objective, reason for stopping, history.
-    classes_ : list of str
+    classes_ : list
         Labels, in order of first appearance.
     n_iter_ : int
         Number of iterations.
 
     Notes
     -----
-    Works in ``Pipeline``, ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``. Does not work in
-    ``cross_val_predict``, which needs rectangular predictions, or with stratified folds.
+    Works in ``Pipeline``, ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``; `crfit.scorers` has
+    scorers for them. Does not work in ``cross_val_predict``, which needs rectangular predictions, or with
+    stratified folds.
+
+    Labels may be of any hashable type except None, for example str, int, enums or tuples, and predictions
+    have the same labels. `model_` and saved models have ``str(label)``, so two labels with the same text,
+    such as 1 and "1", raise an error.
 
     Examples
     --------
@@ -195,6 +224,7 @@ class CRF(Estimator):
         merge: MergeOption = DEFAULTS.merge,
         scheme: SchemeOption = DEFAULTS.scheme,
         scheme_in_training: bool = DEFAULTS.scheme_in_training,
+        verbose: bool | int = False,
     ) -> None:
         self.trainer = trainer
         self.l2 = l2
@@ -212,6 +242,7 @@ class CRF(Estimator):
         self.merge = merge
         self.scheme = scheme
         self.scheme_in_training = scheme_in_training
+        self.verbose = verbose
 
     def fit(
         self,
@@ -228,13 +259,14 @@ class CRF(Estimator):
             An item describes one position: a list, tuple or set of str, or a dict, see
             `Dataset.from_sequences`. Convert sparse and dense matrices with `Dataset.from_csr` and
             `Dataset.from_dense`, including the labels.
-        y : sequence of sequences of str, optional
+        y : sequence of sequences of labels, optional
             One label per item. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_sequences,), optional
             Weight of each sequence in the objective; by default 1.
         dev : (X, y) or Dataset, optional
-            Held-out data. ``dev_f1`` and ``dev_accuracy`` (percentages) are computed after each iteration
-            and stored in ``result_.history[k].extra``; `EarlyStopping` uses them.
+            Held-out data. ``dev_f1``, ``dev_accuracy`` and ``dev_sequence_accuracy`` (percentages) are
+            computed after each iteration and stored in ``result_.history[k].extra``; `EarlyStopping` uses
+            them.
 
         Returns
         -------
@@ -248,7 +280,7 @@ class CRF(Estimator):
         OptionError
             A parameter is invalid.
         """
-        dataset = read_labelled(X, y, self.n_threads)
+        dataset, texts = read_labelled(X, y, self.n_threads)
         if sample_weight is not None:
             if dataset.sequence_weights is not None:
                 raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
@@ -265,32 +297,59 @@ class CRF(Estimator):
             seed=seed,
             **{name: getattr(self, name) for name in _AS_GIVEN},
         )
-        held_out = None if dev is None else read_held_out(dev, dataset, self.n_threads)
-        self.model_, self.result_, *_ = fit_dataset(dataset, options, dev=held_out, callbacks=self.callbacks)
-        self.classes_ = self.model_.labels
+        held_out = None if dev is None else read_held_out(dev, dataset, texts, self.n_threads)
+        callbacks = shown_callbacks(self.callbacks, self.verbose)
+        self.model_, self.result_, *_ = fit_dataset(dataset, options, dev=held_out, callbacks=callbacks)
+        self._label_of = None if texts is None else {text: label for label, text in texts.items()}
+        self.classes_ = self._labels(self.model_.labels)
         self.n_iter_ = self.result_.iterations
         return self
 
-    def predict(self, X: Sequences) -> list[list[str]]:
+    def predict(self, X: Sequences) -> list[list[Any]]:
         """Return the most probable labels of each sequence (best paths).
 
         Attributes not seen in training are ignored; an empty sequence gets no labels.
         """
-        return self._fitted_model().tag_many(checked_sequences(X), n_threads=self.n_threads)
+        found = self._fitted_model().tag_many(checked_sequences(X), n_threads=self.n_threads)
+        return found if self._label_of is None else [self._labels(labels) for labels in found]
 
-    def predict_single(self, x: Iterable[Item]) -> list[str]:
+    def predict_single(self, x: Iterable[Item]) -> list[Any]:
         """Return the most probable labels of one sequence."""
-        return self._fitted_model().tag(x)
+        return self._labels(self._fitted_model().tag(x))
 
-    def predict_marginals(self, X: Sequences) -> list[list[dict[str, float]]]:
-        """Return the probability of each label at each position of each sequence."""
-        return self._fitted_model().marginals_many(checked_sequences(X), n_threads=self.n_threads)
+    def predict_proba(self, X: Sequences) -> list[NDArray[np.float64]]:
+        """Return the probability of each label at each position of each sequence, as arrays.
 
-    def predict_marginals_single(self, x: Iterable[Item]) -> list[dict[str, float]]:
-        """Return the probability of each label at each position of one sequence."""
-        return self._fitted_model().marginals(x)
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            As in `predict`.
 
-    def predict_nbest(self, X: Sequences, n: int) -> list[list[tuple[list[str], float]]]:
+        Returns
+        -------
+        list of ndarray of shape (n_positions, n_classes)
+            One array per sequence, with columns in the order of `classes_`; each row sums to 1.
+        """
+        model, X = self._fitted_model(), checked_sequences(X)
+        if isinstance(X, Dataset):
+            lengths, dataset = X.lengths, X
+        else:
+            sequences: list[Any] = [x if isinstance(x, Sized) else list(x) for x in X]
+            lengths = np.array([len(x) for x in sequences], dtype=np.int64)
+            dataset = model.encode([x for x in sequences if len(x)], n_threads=self.n_threads)
+        table = model.marginals_dataset(dataset, n_threads=self.n_threads)
+        return np.split(table, np.cumsum(lengths)[:-1]) if len(lengths) else []
+
+    def predict_marginals(self, X: Sequences) -> list[list[dict[Any, float]]]:
+        """Return the probability of each label at each position of each sequence, as dicts."""
+        found = self._fitted_model().marginals_many(checked_sequences(X), n_threads=self.n_threads)
+        return found if self._label_of is None else [self._by_label(marginals) for marginals in found]
+
+    def predict_marginals_single(self, x: Iterable[Item]) -> list[dict[Any, float]]:
+        """Return the probability of each label at each position of one sequence, as dicts."""
+        return self._by_label(self._fitted_model().marginals(x))
+
+    def predict_nbest(self, X: Sequences, n: int) -> list[list[tuple[list[Any], float]]]:
         """Return the `n` most probable label sequences of each sequence.
 
         Parameters
@@ -302,22 +361,23 @@ class CRF(Estimator):
 
         Returns
         -------
-        list of lists of (list of str, float)
+        list of lists of (list of labels, float)
             Labels and their probability, best first; fewer than `n` if no more exist.
         """
-        return self._fitted_model().nbest_many(checked_sequences(X), n, n_threads=self.n_threads)
+        found = self._fitted_model().nbest_many(checked_sequences(X), n, n_threads=self.n_threads)
+        return [[(self._labels(labels), p) for labels, p in paths] for paths in found]
 
     def score(self, X: Sequences, y: Labels | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the token accuracy, the same metric as in sklearn-crfsuite.
 
-        For the span F1 use ``crfit.evaluate(y, crf.predict(X)).f1``, and in a grid search
-        ``make_scorer(lambda y, p: crfit.evaluate(y, p).f1)``.
+        For span F1 and sequence accuracy use ``crfit.evaluate(y, crf.predict(X))``, and in a grid search
+        ``scoring=crfit.scorers.f1``.
 
         Parameters
         ----------
         X : sequence of sequences of items, or Dataset
             As in `fit`.
-        y : sequence of sequences of str, optional
+        y : sequence of sequences of labels, optional
             True labels. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_sequences,), optional
             Weight of each sequence's positions; by default 1.
@@ -328,7 +388,8 @@ class CRF(Estimator):
             Between 0 and 1.
         """
         model = self._fitted_model()
-        data = recode(read_labelled(X, y, self.n_threads, model), model)
+        known = dict(zip(self._labels(model.labels), model.labels, strict=True))
+        data = recode(read_labelled(X, y, self.n_threads, model, known)[0], model)
         if data.n_tokens == 0:
             raise DataError("X is empty: give at least one sequence to score")
         right = model.tag_dataset(data, n_threads=self.n_threads) == data.labels
@@ -345,14 +406,28 @@ class CRF(Estimator):
         return self._fitted_model().attribute_alphabet.strings()
 
     @property
-    def state_features_(self) -> dict[tuple[str, str], float]:
+    def state_features_(self) -> dict[tuple[str, Any], float]:
         """Non-zero weights by (attribute, label); a new dict at each access."""
-        return state_weights(self._fitted_model())
+        found = state_weights(self._fitted_model())
+        return {(attribute, *self._labels([label])): w for (attribute, label), w in found.items()}
 
     @property
-    def transition_features_(self) -> dict[tuple[str, ...], float]:
+    def transition_features_(self) -> dict[tuple[Any, ...], float]:
         """Non-zero weights by (label, next label); a new dict at each access."""
-        return transition_weights(self._fitted_model())
+        found = transition_weights(self._fitted_model())
+        return {tuple(self._labels(labels)): w for labels, w in found.items()}
+
+    #: Labels by their texts, None if they are str.
+    _label_of: dict[str, Any] | None = None
+
+    def _labels(self, texts: Iterable[str]) -> list[Any]:
+        """The labels with these texts, as they were given to `fit`."""
+        known = self._label_of
+        return list(texts) if known is None else [known.get(text, text) for text in texts]
+
+    def _by_label(self, marginals: list[dict[str, float]]) -> list[dict[Any, float]]:
+        """Marginals with labels as keys."""
+        return [dict(zip(self.classes_, position.values(), strict=True)) for position in marginals]
 
     def _fitted_model(self) -> Model:
         if not self.__sklearn_is_fitted__():

@@ -18,7 +18,7 @@ from crfit.data.items import labelled
 from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
 from crfit.estimators import rows
-from crfit.estimators.crf import stop_instance, trainer_instance
+from crfit.estimators.crf import shown_callbacks, stop_instance, trainer_instance
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
 from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.model.tagging import Classes, log_probabilities
@@ -56,6 +56,9 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         Factor for the sample weights of each class: a dict, or "balanced" for ``N / (K n_k)``.
     callbacks : sequence of Callback, default=()
         Called after each iteration. With one_vs_rest and callbacks, classes are trained one after another.
+    verbose : bool or int, default=False
+        Whether to show progress on standard error: a live line on a terminal, else a line per iteration. With
+        one_vs_rest, classes are then trained one after another.
 
     Attributes
     ----------
@@ -111,6 +114,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         callbacks: Sequence[Callback] = (),
         random_state: Any = DEFAULTS.seed,
         merge: MergeOption = DEFAULTS.merge,
+        verbose: bool | int = False,
     ) -> None:
         self.trainer = trainer
         self.l2 = l2
@@ -125,6 +129,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         self.callbacks = callbacks
         self.random_state = random_state
         self.merge = merge
+        self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> LogLinear:
         """Train on labelled items. Sets: all attributes that end with an underscore.
@@ -179,7 +184,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
             **{name: getattr(self, name) for name in _AS_GIVEN},
         )
         data = labelled(items, ids, [str(name) for name in classes.tolist()], weights)
-        fit = fit_dataset(data, options, callbacks=self.callbacks)
+        fit = fit_dataset(data, options, callbacks=shown_callbacks(self.callbacks, self.verbose))
         self.classes_ = classes
         self.model_, self.result_, self.results_ = fit.model, fit.result, fit.results
         self.n_iter_ = np.array([result.iterations for result in fit.results])

@@ -12,17 +12,22 @@ each 0 if its denominator is 0. Only counts are stored; percentages are computed
 Tokens whose gold label is unknown to the model count as errors.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit.checks import first_outside
+from crfit.data.label_texts import distinct_texts
 from crfit.errors import DataError, OptionError
 from crfit.evaluation.spans import OUTSIDE, Scheme, count_spans, resolve_scheme
+
+#: Scores that can decide early stopping, a race or a search.
+Metric: TypeAlias = Literal["f1", "accuracy", "sequence_accuracy"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 @dataclass(frozen=True)
@@ -343,14 +348,15 @@ def _label_ids(name: str, values: ArrayLike, label_names: Sequence[str]) -> NDAr
 
 
 def evaluate(
-    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: Scheme = "auto"
+    gold: Sequence[Sequence[Hashable]], predicted: Sequence[Sequence[Hashable]], scheme: Scheme = "auto"
 ) -> Scores:
     """Score predicted labels.
 
     Parameters
     ----------
-    gold, predicted : sequence of sequences of str
-        Labels of each sequence; the numbers of sequences and their lengths must match.
+    gold, predicted : sequence of sequences of labels
+        Labels of each sequence; the numbers of sequences and their lengths must match. Labels that are not
+        str, such as numbers, are scored and listed by their text, ``str(label)``.
     scheme : {"auto", "conll", "iobes", "tokens"}
         How labels encode spans, see `crfit.evaluation.spans`; ``auto`` detects it from the labels.
 
@@ -362,7 +368,7 @@ def evaluate(
     Raises
     ------
     DataError
-        The numbers of sequences or labels differ.
+        The numbers of sequences or labels differ, or two labels have the same text.
 
     Examples
     --------
@@ -379,8 +385,15 @@ def evaluate(
     if (lengths != guess_lengths).any():
         i = int(np.flatnonzero(lengths != guess_lengths)[0])
         raise DataError(f"{lengths[i]} gold labels but {guess_lengths[i]} predicted labels", sequence=i)
-    names = sorted(set().union(*gold, *predicted))
-    ids = {name: i for i, name in enumerate(names)}
+    seen: set[Hashable] = set().union(*gold, *predicted)
+    if None in seen:
+        raise DataError("a label is None: leave out the positions without a label")
+    texts: dict[Hashable, str] = {label: label for label in seen if type(label) is str}
+    if len(texts) < len(seen):
+        texts = distinct_texts(chain(gold, predicted))
+    names = sorted(texts.values())
+    number = {name: i for i, name in enumerate(names)}
+    ids = {label: number[text] for label, text in texts.items()}
     n_tokens = int(lengths.sum())
     gold_ids, predicted_ids = (
         np.fromiter((ids[label] for label in chain.from_iterable(side)), dtype=np.int64, count=n_tokens)

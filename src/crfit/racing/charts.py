@@ -64,6 +64,7 @@ QUANTITIES = (
     Quantity("objective", "objective F", "value"),
     Quantity("f1", "F1 on held-out data, %", "score"),
     Quantity("accuracy", "accuracy on held-out data, %", "score"),
+    Quantity("sequence_accuracy", "sequence accuracy on held-out data, %", "score"),
     Quantity("grad_inf", "largest gradient entry", "distance"),
 )
 
@@ -234,7 +235,7 @@ def _draw_panels(
 def _rows(result: RaceResult) -> list[Quantity]:
     """The gap, or the objective where there is no F*, and one score."""
     there = {quantity.name: quantity for quantity in present(result)}
-    pairs = [("relative_gap", "objective"), ("f1", "accuracy")]
+    pairs: list[Sequence[str]] = [("relative_gap", "objective"), result.score_names]
     if result.scores_first:
         pairs.reverse()
     return [there[next(n for n in names if n in there)] for names in pairs if any(n in there for n in names)]

@@ -15,6 +15,7 @@ from crfit import trainers as registry
 from crfit.data import Dataset
 from crfit.engines import choose_engine
 from crfit.errors import CrfitWarning, DataError, OptionError
+from crfit.evaluation.scores import METRICS, Metric
 from crfit.fit import check_dev
 from crfit.racing.entries import Trainers, read_entries
 from crfit.racing.folder import claimed_folder, clear_folder
@@ -40,6 +41,7 @@ def race(
     *,
     dev: Dataset | tuple[Any, Any] | None = None,
     stop: Stop | None = None,
+    metric: Metric = METRICS[0],
     optimum: float | Literal["find"] | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -68,6 +70,8 @@ def race(
     stop : Stop, optional
         Stopping rules for every entry. Without a limit of passes, iterations or seconds, an entry stops after
         1000 passes.
+    metric : {"f1", "accuracy", "sequence_accuracy"}, default="f1"
+        Held-out score that decides which entry is best. All of them are recorded.
     optimum : float or {"find"}, optional
         Value that gaps are measured from: a number, "find" to compute it with a separate run, or by default
         the lowest objective of the race.
@@ -104,7 +108,7 @@ def race(
     entries = read_entries(trainers, problem, seed=seed)
     dataset = _labelled("dataset", dataset)
     dev = None if dev is None else _labelled("dev", dev)
-    _check_arguments(dataset, dev, stop, device)
+    _check_arguments(dataset, dev, stop, device, metric)
     check_optimum(optimum, entries)
     threads = resolve_threads(n_threads)
     rules = _limited(Stop() if stop is None else stop)
@@ -115,9 +119,8 @@ def race(
         raise OptionError("resume" if resume else "overwrite", True, "name the folder of the race: give out")
 
     with place:
-        settings = settings_facts(
-            problem, rules, seed=seed, n_threads=threads, device=device, optimum=optimum
-        )
+        shared = {"seed": seed, "n_threads": threads, "device": device, "optimum": optimum, "metric": metric}
+        settings = settings_facts(problem, rules, **shared)
         curves = [
             Curve(e.label, registry.name_of(e.trainer), dict(e.options), e.problem.name) for e in entries
         ]
@@ -129,7 +132,7 @@ def race(
             states = take_up(result, read_journal(Path(out, JOURNAL)), out)
         with InterruptGuard() as guard:
             journal = Journal(None if out is None else Path(out, JOURNAL), result)
-            display = Display(result.curves, shown=progress)
+            display = Display(result.curves, metric=metric, shown=progress)
             find, found = optimum == "find", dict(result.optima)
             runner = Runner(
                 dataset, dev, rules, device, threads, journal, display, guard, out, states, find, found
@@ -170,7 +173,9 @@ def _labelled(name: str, data: Dataset | tuple[Any, Any]) -> Dataset:
     raise OptionError(name, type(data).__name__, "give a pair (X, y) or a crfit.Dataset")
 
 
-def _check_arguments(dataset: Dataset, dev: Dataset | None, stop: Stop | None, device: str) -> None:
+def _check_arguments(
+    dataset: Dataset, dev: Dataset | None, stop: Stop | None, device: str, metric: str
+) -> None:
     """Raise an error for arguments that would make every entry fail."""
     if dataset.labels is None or dataset.n_sequences == 0:
         what = "no labels" if dataset.labels is None else "no sequences"
@@ -179,6 +184,8 @@ def _check_arguments(dataset: Dataset, dev: Dataset | None, stop: Stop | None, d
     if stop is not None and not isinstance(stop, Stop):
         raise OptionError("stop", stop, "give crfit.Stop(...), such as Stop(max_passes=100)")
     choose_engine(device, 1, warn=False)
+    if metric not in METRICS:
+        raise OptionError("metric", metric, f"choose {', '.join(METRICS)}")
 
 
 def _limited(stop: Stop) -> Stop:

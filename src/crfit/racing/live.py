@@ -31,18 +31,27 @@ _STYLES = {
     Status.DIVERGED: "red",
     Status.FAILED: "red",
 }
-_NUMBERS = ("iterations", "passes", "time", "objective", "gap", "accuracy", "F1")
+_NUMBERS = ("iterations", "passes", "time", "objective", "gap", *(SCORES[name] for name in reversed(SCORES)))
 #: Time between two lines about an entry when the output is not a terminal.
 LINE_SECONDS = 10.0
-#: Columns to drop on a narrow terminal, in this order.
-_LEAST_NEEDED = ("iterations", "accuracy", "passes", "objective", "time")
+#: Columns to drop on a narrow terminal, in this order, after the scores that do not decide.
+_LEAST_NEEDED = ("iterations", "passes", "objective", "time")
 
 
 class Display:
     """Shows a running race; `file` is standard error unless given."""
 
-    def __init__(self, curves: Sequence[Curve], *, shown: bool = True, file: IO[str] | None = None) -> None:
+    def __init__(
+        self,
+        curves: Sequence[Curve],
+        *,
+        metric: str = "f1",
+        shown: bool = True,
+        file: IO[str] | None = None,
+    ) -> None:
         self._curves = list(curves)
+        scores = [SCORES[name] for name in reversed(SCORES) if name != metric]
+        self._least_needed = (*scores, *_LEAST_NEEDED)
         self._now: dict[str, Progress | Point] = {}
         self._lowest: dict[str, float] = {}  # objective so far, by problem
         for curve in curves:
@@ -127,7 +136,7 @@ class Display:
         rows = [self._cells(curve) for curve in self._curves]
         label = min(max(len(curve.label) for curve in self._curves), max(width // 3, 10))
         status = max(len(curve.status.value) for curve in self._curves)
-        used = _fitting(rows, width - label - status - 4)
+        used = _fitting(rows, width - label - status - 4, self._least_needed)
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("entry", style="bold", no_wrap=True, overflow="ellipsis", max_width=label)
         table.add_column("", no_wrap=True)
@@ -151,7 +160,7 @@ class Display:
                 lowest = min(self._lowest.get(curve.problem, math.inf), now.objective)
                 gap = (now.objective - lowest) / max(abs(lowest), 1e-300)
                 cells[4] = f"{gap:.1e}" if gap > 0 else "lowest"
-        return cells + [f"{scores[name]:.2f}" if name in scores else "" for name in ("accuracy", "f1")]
+        return cells + [f"{scores[name]:.2f}" if name in scores else "" for name in reversed(SCORES)]
 
     def _sentence(self, curve: Curve) -> str:
         now = self._latest(curve)
@@ -169,11 +178,11 @@ class Display:
         return f"{words} ({one_line(curve.message)})" if curve.message else words
 
 
-def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[str]:
+def _fitting(rows: Sequence[Sequence[str]], room: int, least_needed: Sequence[str]) -> list[str]:
     """The names in `_NUMBERS` that have a value somewhere, as many as fit."""
     columns = zip(_NUMBERS, zip(*rows, strict=True), strict=True)
     widths = {name: 2 + max(len(name), *map(len, cells)) for name, cells in columns if any(cells)}
-    for name in _LEAST_NEEDED:
+    for name in least_needed:
         if sum(widths.values()) > room:
             widths.pop(name, None)
     return list(widths)

@@ -1,7 +1,7 @@
 """The outcome of a race: which entry reached which target first, in numbers and in words.
 
     gap      (F - F*) / |F*| <= 1e-1, 1e-2, ... 1e-5
-    score    within 1, 0.5 and 0.1 of the best of any entry; F1, or accuracy where there is no F1
+    score    within 1, 0.5 and 0.1 of the best of any entry; F1, or the metric of the race
 
 Targets that no entry reaches, or that the common start already meets, are left out. So are gaps smaller than
 the uncertainty of F*. Gaps are compared among entries that minimise the same function, scores among all;
@@ -67,7 +67,7 @@ def milestones(result: RaceResult) -> Milestones:
     """Find the first point of each entry that reaches each target."""
     gaps = [Target(f"gap {gap:.0e}".replace("e-0", "e-"), relative_gap=gap) for gap in GAPS]
     scores: list[Target] = []
-    for name in SCORES:
+    for name in result.score_names:
         best = result.best_score(name)
         if best is not None:
             values = [best - below for below in BELOW_BEST]
@@ -162,7 +162,7 @@ def _behind(first: Point, second: tuple[Point, Curve]) -> str:
 
 def _best_score(result: RaceResult) -> str:
     """Whose held-out score was highest, that of the start not counted, and how close the others came."""
-    for name, title in SCORES.items():
+    for name in result.score_names:
         scored = [
             (max(values), curve)
             for curve in result.curves
@@ -172,7 +172,7 @@ def _best_score(result: RaceResult) -> str:
             continue
         scored.sort(key=lambda pair: -pair[0])  # stable: ties in the order of entries
         best, winner = scored[0]
-        words = f"Highest {title} on held-out data: {best:.2f}, by {winner.label}"
+        words = f"Highest {SCORES[name]} on held-out data: {best:.2f}, by {winner.label}"
         close = [curve.label for value, curve in scored[1:] if best - value <= _CLOSE]
         if close:
             names = "all others" if len(close) == len(scored) - 1 > 1 else _listed(close)

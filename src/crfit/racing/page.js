@@ -67,6 +67,7 @@ const HOVER = {
   gap: "gap",
   f1: "F1",
   accuracy: "accuracy",
+  sequence_accuracy: "sequence accuracy",
   grad_inf: "largest gradient entry",
 };
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-#: Held-out scores and their titles, the more telling one first.
-SCORES = {"f1": "F1", "accuracy": "accuracy"}
+#: Held-out scores and their titles, the more telling ones first.
+SCORES = {"f1": "F1", "accuracy": "accuracy", "sequence_accuracy": "sequence accuracy"}
 #: An entry that ends at this many times its starting objective has diverged, whatever its trainer says.
 FAR_ABOVE = 10.0
 #: Columns of ``race.csv`` and of `RaceResult.to_frame`; one row per `Point`.
 COLUMNS = (
     *("entry", "trainer", "problem", "iteration", "passes", "seconds"),
-    *("objective", "gap", "relative_gap", "grad_inf", "accuracy", "f1"),
+    *("objective", "gap", "relative_gap", "grad_inf", "accuracy", "f1", "sequence_accuracy"),
 )
 
 
@@ -68,7 +68,7 @@ class Point:
     seconds: float  #: wall time inside the trainer
     objective: float | None = None  #: full objective, where known or due
     grad_inf: float | None = None  #: largest absolute entry of the (pseudo-)gradient, where known
-    scores: dict[str, float] = field(default_factory=dict)  #: held-out ``accuracy`` and ``f1`` in percent
+    scores: dict[str, float] = field(default_factory=dict)  #: held-out scores in percent, see `SCORES`
     grad_norm: float | None = None  #: Euclidean norm of the (pseudo-)gradient, where known
 
 
@@ -155,6 +155,11 @@ class RaceResult:
         return list(dict.fromkeys(curve.problem for curve in self.curves))
 
     @property
+    def score_names(self) -> list[str]:
+        """Names of held-out scores. The first one decides, ``settings["metric"]`` if set."""
+        return sorted(SCORES, key=lambda name: name != self.settings.get("metric"))
+
+    @property
     def scores_first(self) -> bool:
         """Whether to show scores first: entries minimise different functions, so gaps are not comparable."""
         several = len({curve.problem for curve in self.curves if curve.points}) > 1
@@ -180,7 +185,7 @@ class RaceResult:
         for curve in self.curves:
             for point in curve.points:
                 gaps = self.gap(curve, point), self.gap(curve, point, relative=True)
-                scores = point.scores.get("accuracy"), point.scores.get("f1")
+                scores = [point.scores.get(name) for name in COLUMNS if name in SCORES]
                 where = curve.label, curve.trainer, curve.problem
                 when = point.iteration, point.passes, point.seconds
                 values = (*where, *when, point.objective, *gaps, point.grad_inf, *scores)
@@ -211,7 +216,7 @@ class RaceResult:
         return None
 
     def best_score(self, name: str) -> float | None:
-        """Return the best held-out score of any entry, ``accuracy`` or ``f1``; None without scores."""
+        """Return the best held-out score of any entry by name, see `score_names`; None without it."""
         return max((value for curve in self.curves for value in curve.values(name)), default=None)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:

@@ -25,7 +25,7 @@ from crfit.training.records import RunState
 from crfit.training.stopping import Stop
 
 #: Settings that may differ in a resumed race.
-FREE = frozenset({"optimum", "n_threads"})
+FREE = frozenset({"metric", "optimum", "n_threads"})
 
 
 def data_facts(dataset: Dataset, dev: Dataset | None) -> dict[str, Any]:

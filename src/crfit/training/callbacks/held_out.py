@@ -9,6 +9,7 @@ from typing import Literal
 
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import CrfitWarning, OptionError
+from crfit.evaluation.scores import METRICS
 from crfit.training.records import Callback, Ending, Result, Run
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import Vector
@@ -81,7 +82,8 @@ class EarlyStopping(Callback):
         Stop after this many scores in a row without improvement, with reason HELD_OUT. It counts scores, not
         iterations.
     metric : str
-        Name of a held-out score, of a number that the trainer reports, or ``objective``.
+        Name of a held-out score, of a number that the trainer reports, or ``objective``. Scores of held-out
+        data given to `CRF.fit` are ``f1``, ``accuracy`` and ``sequence_accuracy``, with or without ``dev_``.
     mode : {"max", "min"}, optional
         Whether larger or smaller is better; by default ``min`` for names that end in ``objective`` or
         ``loss``, otherwise ``max``.
@@ -106,6 +108,7 @@ class EarlyStopping(Callback):
             raise OptionError("mode", mode, 'give "max" or "min"')
         self.patience, self.metric, self.min_delta = patience, metric, min_delta
         self.mode = mode or ("min" if metric.endswith(("objective", "loss")) else "max")
+        self._name = metric  # with its prefix
         self._open = True  # whether a callback before this one may record unknown scores
         self._forget()
 
@@ -117,21 +120,24 @@ class EarlyStopping(Callback):
     def check(self, before: Sequence[Callback]) -> None:
         """Raise OptionError if no callback before this one records the held-out score."""
         self._open = any(callback.scores is None for callback in before)
-        if self._open or not self.metric.startswith("dev_"):
-            return  # a name unknown so far, or a number of the trainer: see `_check_name`
         known = [name for callback in before for name in callback.scores or ()]
+        short = f"dev_{self.metric}" in known or (self.metric in METRICS and not self._open)
+        short &= self.metric not in known
+        self._name = f"dev_{self.metric}" if short else self.metric
+        if self._open or not self._name.startswith("dev_"):
+            return  # a name unknown so far, or a number of the trainer: see `_check_name`
         if not known:
             remedy = "needs held-out scores: fit with dev=(X, y), or put DevScore before EarlyStopping"
             raise OptionError("metric", self.metric, remedy)
-        if self.metric not in known:
+        if self._name not in known:
             raise OptionError("metric", self.metric, f"no such score: give one of {', '.join(sorted(known))}")
 
     def _check_name(self, run: Run, progress: Progress) -> None:
         """Raise OptionError at the first step, or the first scores, if the metric is not among them."""
-        if self._first is not None or progress.iteration == 0 or self.metric in REPORTED:
+        if self._first is not None or progress.iteration == 0 or self._name in REPORTED:
             return
         seen = {**progress.extra, **run.scores}
-        if self.metric not in seen and (run.scores or not self._open):
+        if self._name not in seen and (run.scores or not self._open):
             known = ", ".join(sorted({*seen, "objective"}))
             raise OptionError("metric", self.metric, f"no such score: give one of {known}")
 
@@ -151,7 +157,7 @@ class EarlyStopping(Callback):
             return None
         best = self._best if self.mode == "max" else -self._best
         shown = f"{best:.2f}" if best == 0.0 or abs(best) >= 1.0 else f"{best:.4g}"
-        message = f"{self.metric} has not improved for {self._since} scores; best {shown} at iteration"
+        message = f"{self._name} has not improved for {self._since} scores; best {shown} at iteration"
         return StopReason.HELD_OUT, f"{message} {self._best_iteration}"
 
     def on_end(self, run: Run, result: Result | None) -> None:
@@ -160,10 +166,10 @@ class EarlyStopping(Callback):
             return
         message = None
         if self._first is None:
-            message = f"EarlyStopping got no score named {self.metric!r}"
+            message = f"EarlyStopping got no score named {self._name!r}"
         elif self.mode == "max" and self._best == 0.0:
             message = (
-                f"the best {self.metric} is 0: the model finds nothing in the held-out data; train longer, "
+                f"the best {self._name} is 0: the model finds nothing in the held-out data; train longer, "
                 "or check that it has the same labels and attributes as the training data"
             )
         if message is not None:
@@ -171,12 +177,12 @@ class EarlyStopping(Callback):
 
     def _improved(self, progress: Progress) -> bool | None:
         """Whether this step has a better score; None if it has no new score."""
-        value = progress.objective if self.metric == "objective" else progress.extra.get(self.metric)
+        value = progress.objective if self._name == "objective" else progress.extra.get(self._name)
         if value is None or not progress.finite:
             return None
         if self._first is None:
             self._first = value
-        self._counts |= value != self._first or (self.metric.endswith("f1") and value > 0.0)
+        self._counts |= value != self._first or (self._name.endswith("f1") and value > 0.0)
         signed = value if self.mode == "max" else -value
         if not self._counts or signed > self._best + self.min_delta:
             self._best, self._best_iteration, self._since = signed, progress.iteration, 0

@@ -122,6 +122,8 @@ class ProgressBar(Callback):
         Time between two lines if the output is not a terminal.
     file : text file, optional
         Where to write; by default standard error.
+    metric : str, optional
+        Held-out score to show, for example "dev_accuracy"; by default F1.
     """
 
     scores = ()
@@ -131,11 +133,12 @@ class ProgressBar(Callback):
         speed: Literal["passes", "tokens"] = "passes",
         every_seconds: float = 10.0,
         file: IO[str] | None = None,
+        metric: str | None = None,
     ) -> None:
         if speed not in ("passes", "tokens"):
             raise OptionError("speed", speed, 'give "passes" or "tokens"')
         check_number("every_seconds", every_seconds, at_least=0)
-        self.speed, self.every_seconds, self.file = speed, every_seconds, file
+        self.speed, self.every_seconds, self.file, self.metric = speed, every_seconds, file, metric
         self._output: TolerantStream | None = None
         self._console: Console | None = None
         self._live: Live | None = None
@@ -216,7 +219,7 @@ class ProgressBar(Callback):
         if "gap" in progress.extra:
             parts["gap"] = f"gap {progress.extra['gap']:.3g}"
         if run.scores:  # only one, so the line fits a terminal
-            name = next((name for name in run.scores if name.endswith("f1")), next(iter(run.scores)))
+            name = min(run.scores, key=lambda name: (name != self.metric, not name.endswith("f1")))
             parts["score"] = f"{name} {run.scores[name]:.2f}"
         if progress.seconds > 0.0 and progress.passes > 0.0:
             parts["speed"] = self._speed(run, progress.passes / progress.seconds)
