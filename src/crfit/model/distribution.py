@@ -63,11 +63,11 @@ class Confidence(NamedTuple):
     entropy: float
 
 
-def blocks(dataset: Dataset, token_bytes: int, n_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, int]]:
-    """Ranges of consecutive sequences whose tables fit into `n_bytes`, or of one sequence."""
+def blocks(dataset: Dataset, token_bytes: int) -> Iterator[tuple[int, int]]:
+    """Ranges of consecutive sequences whose tables fit into `BLOCK_BYTES`, or of one sequence."""
     ptr, start = dataset.seq_ptr, 0
     while start < dataset.n_sequences:
-        limit = ptr[start] + max(1, n_bytes // token_bytes)
+        limit = ptr[start] + max(1, BLOCK_BYTES // token_bytes)
         end = max(start + 1, int(np.searchsorted(ptr, limit, side="right")) - 1)
         yield start, end
         start = end

@@ -202,7 +202,9 @@ class Tagger:
         >>> model.constrain(scheme="BIO", forbid=[("B-NAME", "O")]).tag([["Baker"], ["is"]])
         ['B-NAME', 'I-NAME']
         """
-        pairs = list(forbid) if isinstance(forbid, Iterable) and not isinstance(forbid, str) else forbid
+        pairs: Any = forbid
+        if isinstance(pairs, Iterable) and not isinstance(pairs, str):
+            pairs = list(pairs)
         given: dict[str, Any] = {"scheme": scheme, "forbid": pairs, "require": require}
         given |= {"first": first, "last": last}
         other = copy.copy(self)
