@@ -100,12 +100,28 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
         ("labels", " ".join(model.labels)),
         ("input", reads),
         ("options", ", ".join(f"{name} {_plain(value)}" for name, value in shown.items())),
+        ("constraints", _limits(model.options.get("constraints", {}))),
         ("training", trained),
     ]
     return [row for row in rows if row[1]]
 
 
 _SHOWN = ("task", "classes", "l2", "l1", "order", "weights", "transitions", "boundary", "n_free", "min_count")
+
+
+def _limits(constraints: dict[str, Any]) -> str:
+    """Constraints on label sequences in words."""
+    told = [f"scheme {constraints['scheme']}"] if "scheme" in constraints else []
+    if forbidden := constraints.get("forbid"):
+        told.append("never " + ", ".join(" ".join(pair) for pair in forbidden))
+    for label, allowed in constraints.get("require", {}).items():
+        told.append(f"after {label} only {_names(allowed)}")
+    told += [f"{end} {_names(constraints[end])}" for end in ("first", "last") if end in constraints]
+    return "; ".join(told)
+
+
+def _names(labels: str | list[str]) -> str:
+    return labels if isinstance(labels, str) else " or ".join(labels)
 
 
 def _plain(value: object) -> str:
