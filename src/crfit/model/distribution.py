@@ -36,13 +36,20 @@ FloatArray = NDArray[np.float64]
 
 #: Memory for the tables of a block of sequences.
 BLOCK_BYTES = 1 << 25
+_TINY = np.finfo(np.float64).tiny  # 0 log 0 is 0
 
 
 class Span(NamedTuple):
     """A span of labels and the probability that exactly this span occurs.
 
-    `end` is exclusive: ``x[span.start : span.end]`` are its items. `type` is the part of the labels after the
-    prefix, as in ``B-NAME``; for labels without prefixes it is the label.
+    Parameters
+    ----------
+    start, end : int
+        First position, and the position after the last: ``x[span.start : span.end]`` are the items.
+    type : str
+        The part of the labels after the prefix, ``NAME`` for ``B-NAME``; without prefixes, the label.
+    probability : float
+        Total probability of the label sequences with a span of this start, end and type.
     """
 
     start: int
@@ -54,8 +61,14 @@ class Span(NamedTuple):
 class Confidence(NamedTuple):
     """How sure a model is of its labels of a sequence.
 
-    `probability` of the best label sequence; `margin`, the difference of the log-probabilities of the two
-    best, infinite if only one is possible; `entropy` of the distribution of label sequences, in nats.
+    Parameters
+    ----------
+    probability : float
+        Probability of the best label sequence.
+    margin : float
+        Difference of the log-probabilities of the two best label sequences; infinite if only one is possible.
+    entropy : float
+        Entropy of the distribution of label sequences, in nats.
     """
 
     probability: float
@@ -105,10 +118,15 @@ def entropies(tables: FloatArray, seq_ptr: NDArray[np.int64]) -> FloatArray:
     """Entropy of the label sequences of each sequence in nats, float64[S]."""
     if len(tables) == 0:
         return np.zeros(len(seq_ptr) - 1)
-    given = conditional(tables)
-    surprise = -np.log(given, where=given > 0, out=np.zeros_like(given))
-    by_token = _total(tables * surprise)
+    by_token = _minus_p_log_p(tables) - _minus_p_log_p(tables.sum(axis=-1))
+    by_token = np.maximum(by_token, 0.0)  # rounding
     return np.asarray(np.add.reduceat(np.append(by_token, 0.0), seq_ptr[:-1]))
+
+
+def _minus_p_log_p(tables: FloatArray) -> FloatArray:
+    """``- sum p log p`` of each table."""
+    flat = tables.reshape(len(tables), -1)
+    return np.asarray(-np.einsum("ni,ni->n", flat, np.log(np.maximum(flat, _TINY))))
 
 
 def conditional(tables: FloatArray) -> FloatArray:

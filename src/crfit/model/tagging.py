@@ -344,7 +344,18 @@ class Tagger:
     def marginals(
         self, x: Items, *, fixed: Fixed | None = None, forbid: Forbidden = ()
     ) -> list[dict[str, float]]:
-        """Probability of each label at each position of one sequence; arguments as in `tag`."""
+        """Probability of each label at each position of one sequence.
+
+        Parameters
+        ----------
+        x, fixed, forbid
+            As in `tag`.
+
+        Returns
+        -------
+        list of dict of str to float
+            For each position, the labels and their probabilities, which sum to 1.
+        """
         if forbid:
             return self._with_forbidden(forbid).marginals(x, fixed=fixed)
         if fixed is None and (direct := self._direct()) is not None:
@@ -904,7 +915,7 @@ class Tagger:
 
             decoder = ReferenceDecoder(self.layout, self.weights, self._constraints)
         for a, b in distribution.blocks(dataset, distribution.table_bytes(len(self._names), order)):
-            block = dataset.subset(np.arange(a, b))
+            block = dataset if b - a == dataset.n_sequences else dataset.subset(np.arange(a, b))
             limits = allowed and allowed._replace(rows=allowed.rows[ptr[a] : ptr[b]])
             inference = decoder(block, n_threads=n_threads, allowed=limits)
             yield (a, b), block, distribution.ngram_tables(inference, block, order)
