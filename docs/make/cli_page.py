@@ -38,8 +38,28 @@ works like Ctrl-C. `pa`, `perceptron` and `arow` are unregularised: they use `--
 Labels in the input are kept, so conlleval can score the output of a labelled column file. `--marginals` turns
 a label into `label/probability` in column files and into `label:probability` in CRFsuite files and for
 classifiers. In column files a line `# probability` gives the probability of the whole sequence. With
-`--nbest`, a line `# rank probability` precedes each labelling; ranks start at 0. `--json` prints one object
-per sequence or item.
+`--nbest`, a line `# rank probability` precedes each labelling; ranks start at 0.
+
+`--spans` prints a line per span, separated by TABs: sequence, start, end, type, probability and, for column
+files, the tokens of its first column. Sequences and tokens count from 0, and the end is exclusive. With
+`--least-confident`, a line `# sequence N: probability P, margin M, entropy H` precedes each sequence: the
+probability of its best labels, the difference of the log-probabilities of the two best, and the entropy in
+nats. See [Confidence, spans and constraints](confidence.md).
+
+`--json` prints one object per sequence or item:
+
+| key | printed with | value |
+|---|---|---|
+| `tokens` | column files | the cells of each line |
+| `labels` | sequences | one label per token |
+| `label` | classifiers | the class |
+| `probability` | `--marginals`, `--nbest`, `--least-confident` | probability of the labels |
+| `marginals` | `--marginals` | for each token an object with the probability of each label |
+| `probabilities` | `--marginals`, classifiers | probability of each class |
+| `nbest` | `--nbest` | list of objects with `labels`, `probability` and, with `--spans`, `spans` |
+| `spans` | `--spans` | list of objects with `start`, `end`, `type`, `probability` |
+| `sequence` | `--least-confident` | number of the sequence in the input |
+| `margin`, `entropy` | `--least-confident` | as above; `margin` is null if only one labelling is possible |
 """,
     "eval": """\
 A span is correct if its type, first token and last token are. Precision is the percentage of predicted spans

@@ -61,6 +61,7 @@ class DataError(CrfitError, ValueError):
         position: int | None = None,
     ) -> None:
         self.file, self.line, self.sequence, self.position = file, line, sequence, position
+        self.message = message
         place = ""
         if file is not None:
             place = f"{file}:{line}: " if line is not None else f"{file}: "
@@ -69,6 +70,12 @@ class DataError(CrfitError, ValueError):
         elif sequence is not None:
             place = f"sequence {sequence}" + (f", position {position}: " if position is not None else ": ")
         super().__init__(place + message)
+
+    def renumber(self, sequence: int) -> None:
+        """Change the number of the sequence, in the message too."""
+        DataError.__init__(
+            self, self.message, file=self.file, line=self.line, sequence=sequence, position=self.position
+        )
 
 
 class OptionError(CrfitError, ValueError):

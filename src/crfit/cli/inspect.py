@@ -149,6 +149,22 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
         ("labels", " ".join(map(printable, model.labels))),
         ("input", reads),
         ("options", ", ".join(f"{name} {plain(value)}" for name, value in shown.items())),
+        ("constraints", printable(_limits(model.options.get("constraints", {})))),
         ("training", trained),
     ]
     return [row for row in rows if row[1]]
+
+
+def _limits(constraints: dict[str, Any]) -> str:
+    """Constraints on label sequences in words."""
+    told = [f"scheme {constraints['scheme']}"] if "scheme" in constraints else []
+    if forbidden := constraints.get("forbid"):
+        told.append("never " + ", ".join(" ".join(pair) for pair in forbidden))
+    for label, allowed in constraints.get("require", {}).items():
+        told.append(f"after {label} only {_names(allowed)}")
+    told += [f"{end} {_names(constraints[end])}" for end in ("first", "last") if end in constraints]
+    return "; ".join(told)
+
+
+def _names(labels: str | list[str]) -> str:
+    return labels if isinstance(labels, str) else " or ".join(labels)

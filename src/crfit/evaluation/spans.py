@@ -35,7 +35,7 @@ References
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, cast, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +120,87 @@ def resolve_scheme(scheme: str, label_names: Sequence[str]) -> ResolvedScheme:
     raise OptionError("scheme", scheme, f"choose {', '.join(get_args(Scheme))}")
 
 
+@dataclass(frozen=True, eq=False)
+class SpanRules:
+    """Where spans start and end, by label id; the id after the last label is the O around a sequence.
+
+    `start` and `end`, bool[Y+1, Y+1], are tables over the labels before and at a position: a span starts
+    there, or one ends before it. The type of label i is ``types[type_of[i]]``.
+    """
+
+    start: NDArray[np.bool_]
+    end: NDArray[np.bool_]
+    types: tuple[str, ...]
+    type_of: NDArray[np.intp]
+
+    @property
+    def border(self) -> NDArray[np.bool_]:
+        """Whether an open span does not reach across this position, bool[Y+1, Y+1]."""
+        return self.start | self.end
+
+
+def span_rules(label_names: Sequence[str], scheme: ResolvedScheme) -> SpanRules:
+    """The rules of a scheme for these labels."""
+    names = [*label_names, OUTSIDE]
+    tokens = scheme == "tokens"
+    parts = [("", name) if tokens else split_label(name) for name in names]
+    types = sorted({kind for _, kind in parts})
+    type_ids = {kind: i for i, kind in enumerate(types)}
+    type_of = np.array([type_ids[kind] for _, kind in parts], dtype=np.intp)
+    if tokens:
+        inside = np.array([name != OUTSIDE for name in names])
+        n = len(names)
+        start, end = np.broadcast_to(inside, (n, n)), np.broadcast_to(inside[:, None], (n, n))
+        return SpanRules(start, end, tuple(types), type_of)
+    known = _CONLL_CLASS if scheme == "conll" else _IOBES_CLASS
+    prefix = np.array([known.get(prefix, _OTHER) for prefix, _ in parts], dtype=np.intp)
+    end_table, start_table = (_CONLL_END, _CONLL_START) if scheme == "conll" else (_IOBES_END, _IOBES_START)
+    inside, pair = (prefix != _O) & (prefix != _DOT), np.ix_(prefix, prefix)
+    changed = type_of[:, None] != type_of
+    start = start_table[pair] | (inside & changed)
+    end = end_table[pair] | (inside[:, None] & changed)
+    return SpanRules(start, end, tuple(types), type_of)
+
+
+class _Stream(NamedTuple):
+    """Labels with an O before, between and after the sequences: starts, ends and types at 1, 2, ...
+
+    `place`, int[N], is the entry of each token.
+    """
+
+    start: NDArray[np.bool_]
+    end: NDArray[np.bool_]
+    type: NDArray[np.intp]
+    place: NDArray[np.int64]
+
+
+def _stream(ids: NDArray[np.integer], seq_ptr: NDArray[np.integer], rules: SpanRules) -> _Stream:
+    n_sequences = len(seq_ptr) - 1
+    place = np.arange(len(ids)) + np.repeat(np.arange(n_sequences), np.diff(seq_ptr))
+    labels = np.full(len(ids) + n_sequences + 1, len(rules.type_of) - 1, dtype=np.intp)
+    labels[place + 1] = ids
+    before, here = labels[:-1], labels[1:]
+    return _Stream(rules.start[before, here], rules.end[before, here], rules.type_of[here], place)
+
+
+def find_spans(
+    ids: NDArray[np.integer], seq_ptr: NDArray[np.integer], rules: SpanRules
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp]]:
+    """First tokens, tokens after the last and type ids of all spans; tokens count over all sequences.
+
+    A span that does not end before the next one or before its sequence ends there.
+    """
+    stream = _stream(ids, seq_ptr, rules)
+    closes = stream.start | stream.end
+    outer = np.ones(len(closes), dtype=bool)
+    outer[stream.place] = False
+    borders = np.flatnonzero(closes | outer)
+    first = np.flatnonzero(stream.start)
+    after = borders[np.searchsorted(borders, first, side="right")] if len(first) else first
+    n_before = np.cumsum(outer)  # entries that are not tokens
+    return first - n_before[first], after - n_before[first], stream.type[first]
+
+
 def count_spans(
     gold: NDArray[np.integer],
     predicted: NDArray[np.integer],
@@ -131,37 +212,10 @@ def count_spans(
 
     A predicted span is correct if a gold span of the same type has the same start and end.
     """
-    scheme = resolve_scheme(scheme, label_names)
-    if scheme == "tokens":
-        return _count_tokens(gold, predicted, label_names)
-    # The id after the last label is the O before, between and after the sequences.
-    names = [*label_names, OUTSIDE]
-    known = _CONLL_CLASS if scheme == "conll" else _IOBES_CLASS
-    parts = [split_label(name) for name in names]
-    prefix_of = np.array([known.get(prefix, _OTHER) for prefix, _ in parts], dtype=np.intp)
-    types = sorted({kind for _, kind in parts})
-    type_ids = {kind: i for i, kind in enumerate(types)}
-    type_of = np.array([type_ids[kind] for _, kind in parts], dtype=np.intp)
-    end_table, start_table = (_CONLL_END, _CONLL_START) if scheme == "conll" else (_IOBES_END, _IOBES_START)
-
-    n_tokens, n_sequences = len(gold), len(seq_ptr) - 1
-    place = np.arange(n_tokens) + 1 + np.repeat(np.arange(n_sequences), np.diff(seq_ptr))
-
-    def read(ids: NDArray[np.integer]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.intp]]:
-        """Starts, ends (before the position) and types at positions 1.. of the stream."""
-        stream = np.full(n_tokens + n_sequences + 1, len(label_names), dtype=np.intp)
-        stream[place] = ids
-        prefix, kind = prefix_of[stream], type_of[stream]
-        inside = (prefix != _O) & (prefix != _DOT)
-        pair = prefix[:-1] * 8 + prefix[1:]
-        changed = kind[:-1] != kind[1:]
-        start = start_table.ravel()[pair] | (inside[1:] & changed)
-        end = end_table.ravel()[pair] | (inside[:-1] & changed)
-        return start, end, kind[1:]
-
-    gold_start, gold_end, gold_type = read(gold)
-    predicted_start, predicted_end, predicted_type = read(predicted)
-    n_types = len(types)
+    rules = span_rules(label_names, resolve_scheme(scheme, label_names))
+    gold_start, gold_end, gold_type, _ = _stream(gold, seq_ptr, rules)
+    predicted_start, predicted_end, predicted_type, _ = _stream(predicted, seq_ptr, rules)
+    n_types = len(rules.types)
     gold_counts = np.bincount(gold_type[gold_start], minlength=n_types)
     predicted_counts = np.bincount(predicted_type[predicted_start], minlength=n_types)
 
@@ -184,25 +238,7 @@ def count_spans(
 
     occurs = np.flatnonzero(gold_counts + predicted_counts)
     return SpanCounts(
-        tuple(types[i] for i in occurs), gold_counts[occurs], predicted_counts[occurs], correct_counts[occurs]
-    )
-
-
-def _count_tokens(
-    gold: NDArray[np.integer], predicted: NDArray[np.integer], label_names: Sequence[str]
-) -> SpanCounts:
-    """Count every token not labelled ``O`` as a span, with the whole label as its type."""
-    n_labels = len(label_names)
-    gold_counts = np.bincount(gold, minlength=n_labels)
-    predicted_counts = np.bincount(predicted, minlength=n_labels)
-    correct_counts = np.bincount(gold[gold == predicted], minlength=n_labels)
-    occurs = [
-        i
-        for i in sorted(range(n_labels), key=lambda i: label_names[i])
-        if label_names[i] != OUTSIDE and gold_counts[i] + predicted_counts[i]
-    ]
-    return SpanCounts(
-        tuple(label_names[i] for i in occurs),
+        tuple(rules.types[i] for i in occurs),
         gold_counts[occurs],
         predicted_counts[occurs],
         correct_counts[occurs],

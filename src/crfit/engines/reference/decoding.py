@@ -109,6 +109,11 @@ class ReferenceInference:
                 marginals[t] = trailing(table, 2)
         return marginals
 
+    def ngram_marginals(self) -> Iterator[Table]:
+        """Probabilities of the label n-grams that end at each token, shaped like psi."""
+        for i in range(self.dataset.n_sequences):
+            yield from self._lattice(i).marginals()
+
     def log_normalizer(self) -> FloatArray:
         """``log Z`` of each sequence, float64[S]."""
         ids = range(self.dataset.n_sequences)
