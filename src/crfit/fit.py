@@ -28,6 +28,7 @@ from crfit import trainers
 from crfit.data import Dataset
 from crfit.data.dataset import recode
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, one_against_rest
+from crfit.data.label_sets import check_known, known_runs
 from crfit.data.templates import Template
 from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.engines.merged import MergeOption, Merging, merge_equal
@@ -35,6 +36,7 @@ from crfit.errors import DataError, OptionError
 from crfit.evaluation import Scores, evaluate_ids
 from crfit.evaluation.spans import Scheme
 from crfit.layout import Layout, TransitionsOption, WeightsOption, centre_free, classifier_layout
+from crfit.layout.costs import Costs, cost_table
 from crfit.layout.constraints import (
     Constraints,
     LabelScheme,
@@ -69,7 +71,7 @@ SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
 #: Options that define the problem: stored in a checkpoint, and a resumed run must use the same values.
 PROBLEM = (
     *("task", "classes", "fit_intercept", "penalize_intercept", "l2", "l1"),
-    *("order", "weights", "transitions", "boundary", "n_free", "min_count", "scheme_in_training"),
+    *("order", "weights", "transitions", "boundary", "n_free", "min_count", "scheme_in_training", "costs"),
 )
 
 
@@ -99,12 +101,14 @@ class FitOptions:
     dev_every: int = 1  # score held-out data every this many iterations
     scheme: SchemeOption = "auto"  # of span labels: tagging keeps to it; "auto" detects it
     scheme_in_training: bool = False  # training too: label sequences that it forbids leave Z
+    costs: Costs = ()  # of mistakes, (true, predicted, cost): softmax-margin training
 
     @property
     def problem(self) -> dict[str, Any]:
         """The options in `PROBLEM`, with the l2 that the trainer will use."""
         named = {name: getattr(self, name) for name in PROBLEM}
-        return named | {"l2": trainers.penalty_for(self.trainer, self.l2)}
+        costs = [list(one) for one in self.costs]  # as JSON gives it back
+        return named | {"l2": trainers.penalty_for(self.trainer, self.l2), "costs": costs}
 
 
 DEFAULTS = FitOptions()
@@ -140,6 +144,7 @@ def fit_dataset(
     merged.
     """
     check_dev(dev)
+    check_known(dataset)
     if options.task == "classify":
         dataset, dev, options = _prepare_items(dataset, dev, options)
         if options.classes == "one_vs_rest" and dataset.n_labels > 2:
@@ -178,6 +183,8 @@ def make_problem(dataset: Dataset, options: FitOptions, layout: Layout | None = 
     if options.scheme_in_training:
         names = dataset.label_alphabet.strings()
         on["constraints"] = make_constraints(names, scheme=choose_scheme(dataset, options))
+    if options.costs:
+        on["costs"] = cost_table(dataset.label_alphabet.strings(), options.costs)
     if options.task == "classify":  # rare attributes were dropped before adding the intercept
         layout = classifier_layout(dataset, options.n_free)
     if layout is not None:
@@ -258,6 +265,8 @@ def _fit_one(
     }
     if scheme is not None:
         known["constraints"] = {"scheme": scheme}
+    if options.costs:
+        known["costs"] = options.problem["costs"]
     # Model and result live equally long and share the weights.
     result.weights.flags.writeable = False
     model = Model.from_training(
@@ -278,6 +287,8 @@ def check_dev(dev: Dataset | None) -> None:
         raise DataError("held-out data has no labels to score against: give labelled data", file=dev.source)
     if dev is not None and dev.n_sequences == 0:
         raise DataError("held-out data has no sequences: give some, or leave it out", file=dev.source)
+    if dev is not None:
+        known_runs(dev)  # before training: an error if no label is known
 
 
 @dataclass
@@ -307,7 +318,8 @@ class HeldOutScorer:
         )
         predicted, _ = inference.viterbi()
         scheme: Scheme = "auto" if self.task == "tag" else "tokens"
-        self.latest = evaluate_ids(data.labels, predicted, data.seq_ptr, data.label_alphabet, scheme)
+        at, runs = known_runs(data)
+        self.latest = evaluate_ids(data.labels[at], predicted[at], runs, data.label_alphabet, scheme)
         return self.latest
 
     def watched(self, weights: Vector) -> dict[str, float]:

@@ -41,6 +41,7 @@ class Restricted(oracle.Enumeration):
 
     def __init__(self, dataset, layout, w, constraints=None, added=None) -> None:
         super().__init__(dataset, layout, w)
+        self.feasible = True
         for s in self.sequences:
             for k, path in enumerate(s.paths):
                 if added is not None:
@@ -169,19 +170,31 @@ def test_partial_labels_sum_over_all_sequences_that_agree(device, order, data):
     problem, rng = drawn(data, order)
     sets = random_sets(rng, problem.dataset, keep_labels=True)
     assume((sets.rows >= 0).any())
+    n_labels, labels = problem.layout.n_labels, problem.dataset.labels
+    constraints = random_constraints(rng, n_labels) if rng.random() < 0.3 else None
+    costs = rng.uniform(0, 2, (n_labels, n_labels)) * (1 - np.eye(n_labels)) if rng.random() < 0.3 else None
+    if constraints is not None:  # the members of the sets must be possible, not the label that stands for them
+        possible = Restricted(problem.dataset, problem.layout, problem.w, constraints, sets.with_known(labels).by_position())
+        assume(possible.feasible)
+    known = sets.rows < 0
+    added = None if costs is None else costs[labels] * known[:, None]
+    q = np.zeros((len(labels), n_labels))  # log q_t(y), written out
+    for n, row in enumerate(sets.rows):
+        q[n] = sets.scores[row] if row >= 0 else [0.0 if y == labels[n] else -np.inf for y in range(n_labels)]
     dataset = replace(problem.dataset, label_sets=sets)
-    every = oracle.Enumeration(problem.dataset, problem.layout, problem.w)
-    agree = Restricted(problem.dataset, problem.layout, problem.w, None, sets.by_position())
-    unknown = np.add.reduceat(sets.rows >= 0, dataset.seq_ptr[:-1]) > 0
-    value, gradient, hessian = every.loss(), every.expected() - every.observed(), every.hessian()
-    for s, with_sets in zip(unknown, agree.sequences, strict=True):
-        if not s:
-            continue
-        centred = with_sets.features - with_sets.p @ with_sets.features
-        value -= with_sets.factor * (with_sets.log_z - with_sets.scores[with_sets.gold])
-        gradient -= with_sets.factor * (with_sets.p @ with_sets.features - with_sets.features[with_sets.gold])
-        hessian -= with_sets.factor * (centred * with_sets.p[:, None]).T @ centred
-    objective = make_objective(dataset, problem.layout, l2=problem.l2, device=device)
+    every = Restricted(problem.dataset, problem.layout, problem.w, constraints, added)
+    agree = Restricted(problem.dataset, problem.layout, problem.w, constraints, q)
+    assume(every.feasible and agree.feasible and (constraints is None or first_violation(dataset, constraints) is None))
+    value, gradient, hessian = 0.0, np.zeros(len(problem.w)), np.zeros((len(problem.w),) * 2)
+    for sign, sequences in ((1, every.sequences), (-1, agree.sequences)):
+        for s in sequences:  # c_i (log sum over all - log sum over those that agree)
+            mean = s.p @ s.features
+            value += sign * s.factor * s.log_z
+            gradient += sign * s.factor * mean
+            hessian += sign * s.factor * ((s.features - mean) * s.p[:, None]).T @ (s.features - mean)
+    objective = make_objective(
+        dataset, problem.layout, l2=problem.l2, device=device, constraints=constraints, costs=costs
+    )
     check_objective(objective, problem, value, gradient, hessian)
 
 

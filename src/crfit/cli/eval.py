@@ -5,9 +5,10 @@ from typing import get_args
 
 import click
 
-from crfit.cli.arguments import COMMON, JSON, LOADED, THREADS, options, section
+from crfit.cli.arguments import COMMON, JSON, LOADED, PARTIAL, THREADS, options, section
 from crfit.cli.output import Verb, announce_terminal, debug_option
 from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
+from crfit.data.label_sets import hide_labels
 from crfit.errors import OptionError
 from crfit.evaluation.scores import item_scores, item_text
 from crfit.evaluation.spans import Scheme
@@ -35,6 +36,7 @@ N_CONFUSIONS = 20
         ),
         ("--by-label", "Add precision, recall and F1 per label."),
         ("--confusion", f"List the {N_CONFUSIONS} most frequent errors."),
+        *PARTIAL,
         JSON,
         THREADS,
     )
@@ -46,6 +48,8 @@ def command(
     scheme: Scheme,
     by_label: bool,
     confusion: bool,
+    missing: str | None,
+    label_separator: str | None,
     as_json: bool,
     n_threads: int | None,
 ) -> None:
@@ -63,6 +67,7 @@ def command(
         raise OptionError("scheme", scheme, "is for sequences, not for classifiers: leave it out")
     announce_terminal(file)
     dataset = loaded.read(file, labelled=True, n_threads=threads)
+    dataset = hide_labels(dataset, missing, label_separator)
     warn_unknown_attributes(dataset)
     warn_unknown_labels(dataset, len(loaded.labels))
     scores = loaded.evaluate(dataset, scheme, n_threads=threads)

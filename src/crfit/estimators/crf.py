@@ -6,9 +6,9 @@ The estimator reads Python data and calls `crfit.fit`. It works in ``Pipeline``,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,21 +18,25 @@ from crfit.checks import checked_weights
 from crfit.data import Dataset
 from crfit.data.alphabet import HasAlphabets
 from crfit.data.dataset import recode
-from crfit.data.from_python import Item
+from crfit.data.from_python import Item, Label
+from crfit.data.label_sets import known_runs, trust_labels
 from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
+from crfit.estimators import rows
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
 from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.inspection.weights import state_weights, transition_weights
 from crfit.layout import TransitionsOption, WeightsOption
 from crfit.layout.constraints import SchemeOption
+from crfit.layout.costs import CostsOption, read_costs
 from crfit.model import Model
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback
 from crfit.training.stopping import Stop
 
 Sequences: TypeAlias = Iterable[Iterable[Item]] | Dataset
-Labels: TypeAlias = Iterable[Iterable[str]]
+Labels: TypeAlias = Iterable[Iterable[Label]]
+ClassWeight: TypeAlias = Literal["balanced"] | Mapping[str, float] | None
 
 
 _Given = TypeVar("_Given", bound=Sequences)
@@ -74,6 +78,27 @@ def read_held_out(
     return read_labelled(dev[0], dev[1], n_threads, dataset)
 
 
+def weigh_classes(dataset: Dataset, class_weight: ClassWeight) -> Dataset:
+    """Multiply the weight of each sequence by the mean weight of its known labels, 1 without any."""
+    if class_weight is None or dataset.labels is None:
+        return dataset
+    names = np.array(dataset.label_alphabet.strings(), dtype=object)
+    known, _ = known_runs(dataset)
+    labels = dataset.labels[known]
+    if isinstance(class_weight, Mapping):
+        each = rows.class_weights(class_weight, names, labels, None)
+    else:  # labels that occur only in sets have no count
+        present, ids = np.unique(labels, return_inverse=True)
+        each = np.ones(len(names))
+        each[present] = rows.class_weights(class_weight, names[present], ids, None)
+    sequence = np.repeat(np.arange(dataset.n_sequences), dataset.lengths)[known]
+    counts = np.bincount(sequence, minlength=dataset.n_sequences)
+    sums = np.bincount(sequence, each[labels], minlength=dataset.n_sequences)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), 1.0)
+    given = dataset.sequence_weights
+    return replace(dataset, sequence_weights=means if given is None else given * means)
+
+
 def trainer_instance(trainer: str | Trainer) -> Trainer:
     """Return the trainer whose options ``set_params`` changes."""
     return trainers.get(trainer) if isinstance(trainer, str) else trainer
@@ -95,7 +120,7 @@ class CRF(Estimator):
     """Linear-chain conditional random field with scikit-learn's API.
 
     Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum over sequences (not a
-    mean) with the sample weights ``c_i``.
+    mean) with the sample weights ``c_i``. Labels may be unknown in part, see `fit`.
 
     If you come from sklearn-crfsuite, set ``l2 = 2 * c2`` and ``l1 = c1``. ``weights="all"`` is
     ``all_possible_states=True``, ``transitions="all"`` (the default here) is
@@ -148,6 +173,17 @@ class CRF(Estimator):
         any; None allows every sequence.
     scheme_in_training : bool, default=False
         Whether invalid sequences have probability 0 in training too. Batch trainers only, such as `lbfgs`.
+    class_weight : None, "balanced" or dict, default=None
+        Weights of labels. The weight of a sequence is the mean weight of its labels, times its sample
+        weight. A dict gives weights to labels, 1 to those it leaves out; "balanced" gives
+        ``n_tokens / (n_labels * count)`` to a label that occurs ``count`` times. F stays convex, and every
+        trainer works.
+    costs : dict, optional
+        Costs of mistakes, for more recall or precision: ``{("B-PER", "O"): 2.0}`` if `O` is predicted
+        instead of `B-PER`. ``"*"`` is any label: ``{("B-PER", "*"): 2.0}``, or ``{"B-PER": 2.0}``, finds
+        more of `B-PER`; ``{("*", "B-PER"): 2.0}`` predicts fewer wrongly. If several entries apply, the last
+        counts. In training the cost is added to the score of the wrong label (softmax-margin); F stays
+        convex. Batch trainers only, such as `lbfgs`.
 
     Attributes
     ----------
@@ -195,6 +231,8 @@ class CRF(Estimator):
         merge: MergeOption = DEFAULTS.merge,
         scheme: SchemeOption = DEFAULTS.scheme,
         scheme_in_training: bool = DEFAULTS.scheme_in_training,
+        class_weight: ClassWeight = None,
+        costs: CostsOption = None,
     ) -> None:
         self.trainer = trainer
         self.l2 = l2
@@ -212,6 +250,8 @@ class CRF(Estimator):
         self.merge = merge
         self.scheme = scheme
         self.scheme_in_training = scheme_in_training
+        self.class_weight = class_weight
+        self.costs = costs
 
     def fit(
         self,
@@ -219,6 +259,7 @@ class CRF(Estimator):
         y: Labels | None = None,
         sample_weight: ArrayLike | None = None,
         dev: tuple[Sequences, Labels] | Dataset | None = None,
+        token_weight: Iterable[ArrayLike] | None = None,
     ) -> CRF:
         """Train on labelled sequences. Sets: `model_`, `result_`, `classes_`, `n_iter_`.
 
@@ -228,13 +269,21 @@ class CRF(Estimator):
             An item describes one position: a list, tuple or set of str, or a dict, see
             `Dataset.from_sequences`. Convert sparse and dense matrices with `Dataset.from_csr` and
             `Dataset.from_dense`, including the labels.
-        y : sequence of sequences of str, optional
-            One label per item. Leave it out if `X` is a dataset.
+        y : sequence of sequences of str, None or set of str, optional
+            One label per item. None: the label is not known; a set: it is one of these. The loss of a
+            sequence is then minus the log of the total probability of all label sequences that agree, which
+            is not convex. Leave `y` out if `X` is a dataset.
         sample_weight : array-like of shape (n_sequences,), optional
             Weight of each sequence in the objective; by default 1.
         dev : (X, y) or Dataset, optional
             Held-out data. ``dev_f1`` and ``dev_accuracy`` (percentages) are computed after each iteration
-            and stored in ``result_.history[k].extra``; `EarlyStopping` uses them.
+            and stored in ``result_.history[k].extra``; `EarlyStopping` uses them. Items whose label is not
+            known are not scored.
+        token_weight : sequence of sequences of float, optional
+            How far to trust each label, from 0 (not at all: as if it were None) to 1 (certain, the default).
+            With c in between, every other label y counts with ``1 - c``: the loss of a sequence is
+            ``-log sum_y p(y | x; w) prod_t q_t(y_t)`` with ``q_t = 1`` for the given label and ``1 - c_t``
+            for the others. It is not convex.
 
         Returns
         -------
@@ -259,10 +308,14 @@ class CRF(Estimator):
                 raise OptionError("sample_weight", "a list of lists", remedy)
             weights = checked_weights(sample_weight, dataset.n_sequences)
             dataset = replace(dataset, sequence_weights=weights)
+        if token_weight is not None:
+            dataset = trust_labels(dataset, token_weight)
+        dataset = weigh_classes(dataset, self.class_weight)
         seed = seed_from(self.random_state)
         options = FitOptions(
             trainer=trainers.resolve(self.trainer, seed=seed),
             seed=seed,
+            costs=read_costs(self.costs),
             **{name: getattr(self, name) for name in _AS_GIVEN},
         )
         held_out = None if dev is None else read_held_out(dev, dataset, self.n_threads)
@@ -318,7 +371,8 @@ class CRF(Estimator):
         X : sequence of sequences of items, or Dataset
             As in `fit`.
         y : sequence of sequences of str, optional
-            True labels. Leave it out if `X` is a dataset.
+            True labels; items whose label is None or a set are not scored. Leave `y` out if `X` is a
+            dataset.
         sample_weight : array-like of shape (n_sequences,), optional
             Weight of each sequence's positions; by default 1.
 
@@ -331,10 +385,11 @@ class CRF(Estimator):
         data = recode(read_labelled(X, y, self.n_threads, model), model)
         if data.n_tokens == 0:
             raise DataError("X is empty: give at least one sequence to score")
-        right = model.tag_dataset(data, n_threads=self.n_threads) == data.labels
+        known, _ = known_runs(data)
+        right = (model.tag_dataset(data, n_threads=self.n_threads) == data.labels)[known]
         if sample_weight is None:
             return float(right.mean())
-        weights = np.repeat(checked_weights(sample_weight, data.n_sequences), data.lengths)
+        weights = np.repeat(checked_weights(sample_weight, data.n_sequences), data.lengths)[known]
         if not weights.sum() > 0.0:
             raise OptionError("sample_weight", sample_weight, "give at least one weight above 0")
         return float(np.average(right, weights=weights))

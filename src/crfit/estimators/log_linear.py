@@ -199,6 +199,9 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         if isinstance(X, Dataset):
             if y is not None:
                 raise OptionError("y", "given", "X is a dataset with its own labels: leave y out")
+            if X.label_sets is not None:
+                message = "LogLinear needs the class of every item: leave out those without"
+                raise DataError(message, file=X.source)
             y = [labels[0] for labels in X.sequence_labels()]
         self.n_features_in_ = items.n_attributes
         self.feature_names_in_ = np.array(items.attribute_alphabet.strings(), dtype=object)
