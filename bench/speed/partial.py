@@ -131,7 +131,7 @@ def _rows(data: Dataset) -> np.ndarray:
 
 def tables(results: Results) -> dict[str, str]:
     hidden = results.where(kind="hidden")
-    ordered = [row for share in sorted({row["hidden"] for row in hidden}) for row in hidden if row["hidden"] == share]
+    ordered = sorted(hidden, key=itemgetter("hidden"))
     percent = (("precision", ".2f"), ("recall", ".2f"))
     learning = table_of(
         ordered,
@@ -146,22 +146,22 @@ def tables(results: Results) -> dict[str, str]:
     )
     titles = {
         "none": "no costs",
-        "missed": 'a name tagged `O` costs {cost:g}',
-        "wrong": '`O` tagged as a name costs {cost:g}',
+        "missed": "a name tagged `O` costs {cost:g}",
+        "wrong": "`O` tagged as a name costs {cost:g}",
     }
     found = results.where(kind="costs")
     costs = table_of(
-        sorted(found, key=lambda row: (row["use"] == "wrong", -row["cost"] if row["use"] == "wrong" else row["cost"])),
-        Column("", lambda row: titles[row["use"]].format(**row)),
+        sorted(found, key=lambda row: row["cost"] * (-1 if row["use"] == "wrong" else 1)),
+        Column("", lambda row: titles[row["use"]].format(cost=row["cost"])),
         *(Column(name, itemgetter(name), form) for name, form in percent),
         Column("F1", itemgetter("f1"), ".2f"),
     )
-    by_use = {row["use"]: row for row in hidden if row["hidden"] in (0.0, min(r["hidden"] for r in hidden if r["hidden"]))}
+    by_use = {row["use"]: row for row in reversed(ordered)}  # the fewest labels hidden
     finding = (
-        f"**With {by_use['partial']['hidden']:.0%} of the labels hidden at random, partial labels reach an F1 of "
-        f"{by_use['partial']['f1']:.2f}; all labels reach {by_use['all']['f1']:.2f}.** Cutting the sequences into "
-        f"labelled pieces gives {by_use['pieces']['f1']:.2f}, keeping only complete sequences "
-        f"{by_use['complete']['f1']:.2f}.\n"
+        f"**With {by_use['partial']['hidden']:.0%} of the labels hidden, learning from partial labels "
+        f"reaches an F1 of {by_use['partial']['f1']:.2f}; with all labels it is {by_use['all']['f1']:.2f}.** "
+        f"Cutting the sequences into labelled pieces gives {by_use['pieces']['f1']:.2f}, keeping only "
+        f"complete sequences {by_use['complete']['f1']:.2f}.\n"
     )
     return {"learning": learning, "costs": costs, "finding": finding}
 
@@ -172,11 +172,13 @@ def checks(results: Results) -> list[Check]:
     full = next(row["f1"] for row in hidden if row["use"] == "all")
     for share in sorted({row["hidden"] for row in hidden if row["hidden"]}):
         f1 = {row["use"]: row["f1"] for row in hidden if row["hidden"] == share}
-        text = f"{share:.0%} hidden: F1 {f1['partial']:.2f} with partial labels, more than {f1['pieces']:.2f} with "
-        text += f"pieces and {f1['complete']:.2f} with complete sequences."
+        text = f"{share:.0%} hidden: F1 {f1['partial']:.2f} with partial labels, more than "
+        text += f"{f1['pieces']:.2f} with pieces and {f1['complete']:.2f} with complete sequences."
         made.append(Check(f"best-{share:g}", text, f1["partial"] > max(f1["pieces"], f1["complete"])))
         if share <= 0.5:
-            text = f"{share:.0%} hidden: {full - f1['partial']:.2f} points behind all labels, at most {NEAR:g}."
+            text = (
+                f"{share:.0%} hidden: {full - f1['partial']:.2f} points behind all labels, at most {NEAR:g}."
+            )
             made.append(Check("near", text, full - f1["partial"] <= NEAR))
     plain = next(row for row in results.where(kind="costs") if row["use"] == "none")
     for use, measured in (("missed", "recall"), ("wrong", "precision")):

@@ -36,7 +36,6 @@ from crfit.errors import DataError, OptionError
 from crfit.evaluation import Scores, evaluate_ids
 from crfit.evaluation.spans import Scheme
 from crfit.layout import Layout, TransitionsOption, WeightsOption, centre_free, classifier_layout
-from crfit.layout.costs import Costs, cost_table
 from crfit.layout.constraints import (
     Constraints,
     LabelScheme,
@@ -45,6 +44,7 @@ from crfit.layout.constraints import (
     detect_scheme,
     make_constraints,
 )
+from crfit.layout.costs import Costs, cost_table
 from crfit.model import Model
 from crfit.model.model import drop_zeros
 from crfit.model.tagging import Classes, Task
@@ -240,8 +240,8 @@ def _fit_one(
             None if scheme is None else make_constraints(names, scheme=scheme),
         )
         if isinstance(callbacks, Sequence):  # minimise() rejects anything else
-            names = DEV_SCORES[options.task]
-            watchers = [DevScore(scorer.watched, every=options.dev_every, names=names), *callbacks]
+            watched = DEV_SCORES[options.task]
+            watchers = [DevScore(scorer.watched, every=options.dev_every, names=watched), *callbacks]
     text = template.text if isinstance(template, Template) else template
     told = {**options.problem, "template": text, "input_format": input_format}
     result = minimise(objective, trainer, start, options.stop, watchers, state, why=why, problem=told)

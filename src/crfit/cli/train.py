@@ -62,7 +62,6 @@ def _read_costs(
     return found
 
 
-
 _OPTIONS = [
     *section(
         COMMON,

@@ -98,7 +98,7 @@ class Dataset:
     n_columns : int, optional
         For data from a column file: its number of columns, including the label; 0 if rows may differ.
     label_sets : LabelSets, optional
-        Positions whose label is not known, and the labels that they may have. `labels` has one of these there.
+        Positions whose label is not known, and the labels that they may have. `labels` has one of them there.
     """
 
     seq_ptr: NDArray[np.int64]

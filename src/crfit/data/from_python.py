@@ -17,7 +17,7 @@ from crfit.data.label_sets import LabelSets, read_partial
 from crfit.errors import DataError, shown
 
 Item: TypeAlias = Iterable[str] | Mapping[str, Any]
-Label: TypeAlias = str | None | Set[str]
+Label: TypeAlias = str | Set[str] | None
 Fields: TypeAlias = dict[str, Any]
 
 

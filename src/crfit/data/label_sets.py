@@ -7,8 +7,8 @@ With q_t(y) = 1 if label y is possible at position t and 0 otherwise, the loss o
 
     -log sum_y p(y | x; w) prod_t q_t(y_t)
 
-and a label that is right with certainty c has q_t(y) = 1 for itself and 1 - c for every other label. The scores
-below are log q. Positions with a known label have no set.
+and a label that is right with certainty c has q_t(y) = 1 for itself and 1 - c for every other label. The
+scores below are log q. Positions with a known label have no set.
 """
 
 from __future__ import annotations
@@ -224,10 +224,10 @@ def hide_labels(dataset: Dataset, missing: str | None = None, separator: str | N
     if labels is None or not sets:
         return dataset
     alphabet = Alphabet(name for i, name in enumerate(names) if i not in sets)
-    for i, parts in sets.items():
-        if parts is not None and not all(parts):
+    for i, possible in sets.items():
+        if possible is not None and not all(possible):
             raise _data_error(dataset, int(np.argmax(labels == i)), "a set of labels has an empty name")
-        for name in parts or []:
+        for name in possible or []:
             alphabet.add(name)
     alphabet.lock()
     if not len(alphabet):
@@ -242,11 +242,11 @@ def hide_labels(dataset: Dataset, missing: str | None = None, separator: str | N
         scores[:n_old][(old.scores == 0.0).all(axis=1)] = 0.0
     rows = np.full(len(labels), -1, dtype=np.int32) if old is None else old.rows.copy()
     row_of = np.full(len(names), -1, dtype=np.int32)
-    for row, (i, parts) in enumerate(sets.items(), start=n_old):
+    for row, (i, possible) in enumerate(sets.items(), start=n_old):
         row_of[i] = row
-        if parts is not None:
+        if possible is not None:
             scores[row] = -np.inf
-            scores[row, alphabet.ids(parts)] = 0.0
+            scores[row, alphabet.ids(possible)] = 0.0
     rows = np.where(rows < 0, row_of[labels], rows)
     filled = np.where(rows < 0, new_ids[labels], scores.argmax(axis=1)[rows]).astype(np.int32)
     return replace(dataset, labels=filled, label_alphabet=alphabet, label_sets=LabelSets(rows, scores))
@@ -265,7 +265,9 @@ def trust_labels(dataset: Dataset, token_weight: Iterable[ArrayLike]) -> Dataset
     if not doubted.size:
         return dataset
     # Positions with the same label or set and the same certainty share a row.
-    sets = dataset.label_sets or LabelSets(np.full(len(labels), -1, np.int32), np.zeros((0, dataset.n_labels)))
+    sets = dataset.label_sets or LabelSets(
+        np.full(len(labels), -1, np.int32), np.zeros((0, dataset.n_labels))
+    )
     old = sets.rows[doubted]
     key = np.where(old < 0, labels[doubted], dataset.n_labels + old)
     pairs, row_of = np.unique(np.stack([key, weights[doubted]], axis=1), axis=0, return_inverse=True)

@@ -86,11 +86,11 @@ def weigh_classes(dataset: Dataset, class_weight: ClassWeight) -> Dataset:
     known, _ = known_runs(dataset)
     labels = dataset.labels[known]
     if isinstance(class_weight, Mapping):
-        each = rows.class_weights(class_weight, names, labels, None)
+        each = np.asarray(rows.class_weights(class_weight, names, labels, None))
     else:  # labels that occur only in sets have no count
         present, ids = np.unique(labels, return_inverse=True)
         each = np.ones(len(names))
-        each[present] = rows.class_weights(class_weight, names[present], ids, None)
+        each[present] = rows.class_weights(class_weight, names[present], ids.astype(np.int32), None)
     sequence = np.repeat(np.arange(dataset.n_sequences), dataset.lengths)[known]
     counts = np.bincount(sequence, minlength=dataset.n_sequences)
     sums = np.bincount(sequence, each[labels], minlength=dataset.n_sequences)

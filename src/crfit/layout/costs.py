@@ -41,15 +41,16 @@ def read_costs(costs: CostsOption) -> Costs:
         names: Any = (pair, ANY) if isinstance(pair, str) else pair
         if not isinstance(names, tuple) or [type(name) for name in names] != [str, str]:
             raise OptionError("costs", pair, _FORM)
-        number = isinstance(cost, Real) and not isinstance(cost, bool | np.bool_)
-        if not (number and math.isfinite(cost) and cost >= 0.0):
-            raise OptionError("costs", cost, "a cost must be a finite number, 0 or more")
-        found.append((names[0], names[1], float(cost)))
+        amount: Any = cost
+        number = isinstance(amount, Real) and not isinstance(amount, bool | np.bool_)
+        if not (number and math.isfinite(amount) and amount >= 0.0):
+            raise OptionError("costs", amount, "a cost must be a finite number, 0 or more")
+        found.append((names[0], names[1], float(amount)))
     return tuple(found)
 
 
 def cost_table(names: Sequence[str], costs: Costs) -> NDArray[np.float64]:
-    """Costs by the ids of the true and the predicted label, float64[Y, Y]; later entries replace earlier ones."""
+    """Costs by the ids of true and predicted label, float64[Y, Y]; later entries replace earlier ones."""
     ids = {name: i for i, name in enumerate(names)}
     table = np.zeros((len(names), len(names)))
     for true, predicted, cost in costs:
