@@ -15,6 +15,7 @@ from operator import itemgetter
 import numpy as np
 
 from bench import problems
+from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.setting import THREADS, Setting
 from bench.tables import Column, table_of
@@ -166,6 +167,10 @@ def tables(results: Results) -> dict[str, str]:
     return {"learning": learning, "costs": costs, "finding": finding}
 
 
+def pictures(results: Results) -> dict[str, Drawable]:
+    return {}
+
+
 def checks(results: Results) -> list[Check]:
     made = []
     hidden = results.where(kind="hidden")
@@ -182,8 +187,8 @@ def checks(results: Results) -> list[Check]:
             made.append(Check("near", text, full - f1["partial"] <= NEAR))
     plain = next(row for row in results.where(kind="costs") if row["use"] == "none")
     for use, measured in (("missed", "recall"), ("wrong", "precision")):
-        series = [plain, *sorted(results.where(kind="costs", use=use), key=itemgetter("cost"))]
-        values = [row[measured] for row in series]
-        text = f"The {measured} rises with the cost: {', '.join(f'{value:.2f}' for value in values)}."
-        made.append(Check(f"costs-{measured}", text, values == sorted(values) and values[-1] > values[0]))
+        rows = sorted(results.where(kind="costs", use=use), key=itemgetter("cost"))
+        values = ", ".join(f"{row[measured]:.2f}" for row in rows)
+        text = f"Costs raise the {measured} from {plain[measured]:.2f} to {values}."
+        made.append(Check(f"costs-{measured}", text, all(row[measured] > plain[measured] for row in rows)))
     return made

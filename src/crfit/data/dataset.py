@@ -439,7 +439,8 @@ class Dataset:
         for name in ALPHABETS:
             tensors[f"{name}.bytes"], tensors[f"{name}.offsets"] = getattr(self, name).to_arrays()
         if self.label_sets is not None:
-            tensors |= {f"label_sets.{name}": array for name, array in self.label_sets._asdict().items()}
+            rows, scores = self.label_sets
+            tensors |= {"label_sets.rows": rows, "label_sets.scores": scores.ravel()}
         header = {
             "format": KIND.format,
             "version": KIND.version,
@@ -550,12 +551,11 @@ def _checked_sets(dataset: Dataset, given: LabelSets) -> LabelSets | None:
     if len(rows) and (rows.min() < -1 or rows.max() >= len(scores)):
         raise DataError(f"rows of label_sets must be -1 to {len(scores) - 1}")
     there = np.flatnonzero(rows >= 0)
-    if not there.size:
-        return None
     chosen = scores[rows[there], dataset.labels[there]]
     if np.isnan(scores).any() or (scores > 0.0).any() or chosen.any():
         raise DataError("scores of label_sets must be 0 or less, and 0 for the labels")
-    return LabelSets(read_only(rows), read_only(scores))
+    kept = LabelSets(rows, scores).without_single()
+    return kept and LabelSets(read_only(kept.rows), read_only(kept.scores))
 
 
 def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
@@ -566,7 +566,8 @@ def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     for name in ALPHABETS:
         found[name] = Alphabet.from_arrays(tensors[f"{name}.bytes"], tensors[f"{name}.offsets"], locked=True)
     if "label_sets.rows" in tensors:
-        found["label_sets"] = LabelSets(tensors["label_sets.rows"], tensors["label_sets.scores"])
+        scores = tensors["label_sets.scores"].reshape(-1, len(found["label_alphabet"]))
+        found["label_sets"] = LabelSets(tensors["label_sets.rows"], scores)
     source, n_columns = header["source"], header.get("n_columns")
     if source is not None and not isinstance(source, str):
         raise TypeError(f"source is {source!r}")

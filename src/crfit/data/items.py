@@ -137,7 +137,8 @@ def one_against_rest(dataset: Dataset, label: int) -> Dataset:
     labels, sets = (dataset.labels == label).astype(np.int32), dataset.label_sets
     if sets is not None:
         rest = np.delete(sets.scores, label, axis=1).max(axis=1)
-        sets = sets._replace(scores=np.stack([rest, sets.scores[:, label]], axis=1))
+        scores = np.stack([rest, sets.scores[:, label]], axis=1)
+        sets = sets._replace(scores=scores).without_single()
     return _changed(dataset, {"labels": labels, "label_alphabet": names, "label_sets": sets})
 
 

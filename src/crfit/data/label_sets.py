@@ -55,6 +55,13 @@ class LabelSets(NamedTuple):
             found[known, labels[known]] = 0.0
         return found
 
+    def without_single(self) -> LabelSets | None:
+        """The same without sets of one label, whose positions have a known label; None without any set."""
+        allowed = np.isfinite(self.scores)
+        single = np.append((allowed.sum(axis=1) == 1) & ~allowed.all(axis=1), False)
+        rows = np.where(single[self.rows], -1, self.rows).astype(np.int32)
+        return LabelSets(rows, self.scores) if (rows >= 0).any() else None
+
     def with_known(self, labels: NDArray[np.int32]) -> LabelSets:
         """Sets of all positions: the members of a set, or the known label."""
         known = np.concatenate([self.scores == 0.0, np.eye(self.scores.shape[1], dtype=bool)])
@@ -110,7 +117,7 @@ def members(option: str, labels: Names, ids: Mapping[str, int]) -> NDArray[np.bo
 
 def read_partial(
     y: Sequence[Any], labels: NDArray[np.int32], seq_ptr: NDArray[np.int64], alphabet: Alphabet, flat: bool
-) -> tuple[NDArray[np.int32], LabelSets]:
+) -> tuple[NDArray[np.int32], LabelSets | None]:
     """Labels and sets where `labels` is -1, from None (any label) or a set of str in `y`.
 
     Labels that occur only in sets are added to the alphabet.
@@ -157,12 +164,12 @@ def _check_set(label: Any, sequence: int, position: int) -> None:
 
 def _filled(
     labels: NDArray[np.int32], rows: NDArray[np.int32], allowed: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], LabelSets]:
+) -> tuple[NDArray[np.int32], LabelSets | None]:
     """Labels with the first of each set (bool[M, Y]) where a position has one, and the sets."""
     there = rows >= 0
     filled = labels.copy()
     filled[there] = allowed.argmax(axis=1)[rows[there]]
-    return filled, LabelSets(rows, np.where(allowed, 0.0, -np.inf))
+    return filled, LabelSets(rows, np.where(allowed, 0.0, -np.inf)).without_single()
 
 
 def fill_unknown(
