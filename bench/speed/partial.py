@@ -23,7 +23,7 @@ from crfit import Dataset
 from crfit.checks import rows
 from crfit.data.label_sets import LabelSets, known_runs
 from crfit.fit import FitOptions, fit_dataset
-from crfit.layout.costs import Costs
+from crfit.layout.costs import CostsOption
 
 TITLE = "test scores with partial labels, and with costs of mistakes"
 CHUNKS, NAMES, QUICK = "conll2000-observed", "conll2003-all", "recipes-few"
@@ -63,13 +63,11 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     names = [name for name in loaded.train.label_alphabet.strings() if name != "O"]
     for cost in values:
         for use in ("missed", "wrong") if cost > 0.0 else ("none",):
-            found: Costs = tuple((name, "O", cost) for name in names)
-            if use == "wrong":
-                found = tuple(("O", name, cost) for name in names)
-            yield {"use": use, "cost": cost, **scores(loaded, loaded.train, found if cost > 0.0 else ())}
+            found = {(name, "O") if use == "missed" else ("O", name): cost for name in names}
+            yield {"use": use, "cost": cost, **scores(loaded, loaded.train, found if cost > 0.0 else None)}
 
 
-def scores(loaded: problems.Loaded, data: Dataset, costs: Costs = ()) -> Row:
+def scores(loaded: problems.Loaded, data: Dataset, costs: CostsOption = None) -> Row:
     """Train with the default trainer, and score on the test part."""
     asked = loaded.problem
     options = FitOptions(

@@ -26,6 +26,7 @@ import numpy as np
 
 from crfit import trainers
 from crfit.data import Dataset
+from crfit.data.class_weights import ClassWeight, weigh_classes
 from crfit.data.dataset import recode
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, one_against_rest
 from crfit.data.label_sets import check_known, known_runs
@@ -44,7 +45,7 @@ from crfit.layout.constraints import (
     detect_scheme,
     make_constraints,
 )
-from crfit.layout.costs import Costs, cost_table
+from crfit.layout.costs import CostsOption, cost_table, read_costs
 from crfit.model import Model
 from crfit.model.model import drop_zeros
 from crfit.model.tagging import Classes, Task
@@ -71,7 +72,8 @@ SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
 #: Options that define the problem: stored in a checkpoint, and a resumed run must use the same values.
 PROBLEM = (
     *("task", "classes", "fit_intercept", "penalize_intercept", "l2", "l1"),
-    *("order", "weights", "transitions", "boundary", "n_free", "min_count", "scheme_in_training", "costs"),
+    *("order", "weights", "transitions", "boundary", "n_free", "min_count", "scheme_in_training"),
+    *("class_weight", "costs"),
 )
 
 
@@ -101,13 +103,14 @@ class FitOptions:
     dev_every: int = 1  # score held-out data every this many iterations
     scheme: SchemeOption = "auto"  # of span labels: tagging keeps to it; "auto" detects it
     scheme_in_training: bool = False  # training too: label sequences that it forbids leave Z
-    costs: Costs = ()  # of mistakes, (true, predicted, cost): softmax-margin training
+    class_weight: ClassWeight = None  # weights of labels; a sequence has their mean
+    costs: CostsOption = None  # of mistakes, by true and predicted label: softmax-margin training
 
     @property
     def problem(self) -> dict[str, Any]:
         """The options in `PROBLEM`, with the l2 that the trainer will use."""
         named = {name: getattr(self, name) for name in PROBLEM}
-        costs = [list(one) for one in self.costs]  # as JSON gives it back
+        costs = [list(one) for one in read_costs(self.costs)]  # as JSON gives it back
         return named | {"l2": trainers.penalty_for(self.trainer, self.l2), "costs": costs}
 
 
@@ -145,6 +148,7 @@ def fit_dataset(
     """
     check_dev(dev)
     check_known(dataset)
+    dataset = weigh_classes(dataset, options.class_weight)
     if options.task == "classify":
         dataset, dev, options = _prepare_items(dataset, dev, options)
         if options.classes == "one_vs_rest" and dataset.n_labels > 2:
@@ -183,8 +187,8 @@ def make_problem(dataset: Dataset, options: FitOptions, layout: Layout | None = 
     if options.scheme_in_training:
         names = dataset.label_alphabet.strings()
         on["constraints"] = make_constraints(names, scheme=choose_scheme(dataset, options))
-    if options.costs:
-        on["costs"] = cost_table(dataset.label_alphabet.strings(), options.costs)
+    if costs := read_costs(options.costs):
+        on["costs"] = cost_table(dataset.label_alphabet.strings(), costs)
     if options.task == "classify":  # rare attributes were dropped before adding the intercept
         layout = classifier_layout(dataset, options.n_free)
     if layout is not None:

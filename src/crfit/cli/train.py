@@ -25,7 +25,6 @@ from crfit.evaluation.scores import item_scores
 from crfit.files import check_writable
 from crfit.fit import DEFAULT_TRAINER, DEV_SCORES, Fit, FitOptions, fit_dataset
 from crfit.formats.crfsuite import ALGORITHMS, translate
-from crfit.layout.costs import read_costs
 from crfit.model.tagging import Classes, Task
 from crfit.threads import resolve_threads
 from crfit.training.callbacks import (
@@ -47,7 +46,7 @@ def _read_costs(
     context: click.Context, param: click.Parameter, given: tuple[str, ...]
 ) -> list[list[str | float]]:
     """Costs from "TRUE,PREDICTED=C", as (true, predicted, cost)."""
-    found: list[list[str | float]] = []
+    found: dict[tuple[str, str], float] = {}
     for setting in given:
         pair, _, amount = setting.rpartition("=")
         names = pair.split(",")
@@ -58,8 +57,10 @@ def _read_costs(
         if len(names) != 2 or not all(names) or math.isnan(cost):
             message = f"{setting!r} does not have the form TRUE,PREDICTED=C; * is any label."
             raise click.BadParameter(message, context, param)
-        found.append([*names, cost])
-    return found
+        true, predicted = names
+        found.pop((true, predicted), None)  # the last counts
+        found[true, predicted] = cost
+    return [[true, predicted, cost] for (true, predicted), cost in found.items()]
 
 
 _OPTIONS = [
@@ -196,7 +197,7 @@ def command(context: click.Context, /, **given: Any) -> int:
         n_threads=n_threads,
         stop=stop,
         merge="auto" if given["merge"] is None else given["merge"],
-        costs=read_costs({(true, predicted): cost for true, predicted, cost in given["costs"]}),
+        costs={(true, predicted): cost for true, predicted, cost in given["costs"]},
         **{name: given[name] for name in _AS_GIVEN},
     )
     training = shared.read_training(given, n_threads, options.task)

@@ -6,9 +6,9 @@ The estimator reads Python data and calls `crfit.fit`. It works in ``Pipeline``,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,18 +17,18 @@ from crfit import trainers
 from crfit.checks import checked_weights
 from crfit.data import Dataset
 from crfit.data.alphabet import HasAlphabets
+from crfit.data.class_weights import ClassWeight
 from crfit.data.dataset import recode
 from crfit.data.from_python import Item, Label
 from crfit.data.label_sets import known_runs, trust_labels
 from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
-from crfit.estimators import rows
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
 from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.inspection.weights import state_weights, transition_weights
 from crfit.layout import TransitionsOption, WeightsOption
 from crfit.layout.constraints import SchemeOption
-from crfit.layout.costs import CostsOption, read_costs
+from crfit.layout.costs import CostsOption
 from crfit.model import Model
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback
@@ -36,7 +36,6 @@ from crfit.training.stopping import Stop
 
 Sequences: TypeAlias = Iterable[Iterable[Item]] | Dataset
 Labels: TypeAlias = Iterable[Iterable[Label]]
-ClassWeight: TypeAlias = Literal["balanced"] | Mapping[str, float] | None
 
 
 _Given = TypeVar("_Given", bound=Sequences)
@@ -78,27 +77,6 @@ def read_held_out(
     return read_labelled(dev[0], dev[1], n_threads, dataset)
 
 
-def weigh_classes(dataset: Dataset, class_weight: ClassWeight) -> Dataset:
-    """Multiply the weight of each sequence by the mean weight of its known labels, 1 without any."""
-    if class_weight is None or dataset.labels is None:
-        return dataset
-    names = np.array(dataset.label_alphabet.strings(), dtype=object)
-    known, _ = known_runs(dataset)
-    labels = dataset.labels[known]
-    if isinstance(class_weight, Mapping):
-        each = np.asarray(rows.class_weights(class_weight, names, labels, None))
-    else:  # labels that occur only in sets have no count
-        present, ids = np.unique(labels, return_inverse=True)
-        each = np.ones(len(names))
-        each[present] = rows.class_weights(class_weight, names[present], ids.astype(np.int32), None)
-    sequence = np.repeat(np.arange(dataset.n_sequences), dataset.lengths)[known]
-    counts = np.bincount(sequence, minlength=dataset.n_sequences)
-    sums = np.bincount(sequence, each[labels], minlength=dataset.n_sequences)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), 1.0)
-    given = dataset.sequence_weights
-    return replace(dataset, sequence_weights=means if given is None else given * means)
-
-
 def trainer_instance(trainer: str | Trainer) -> Trainer:
     """Return the trainer whose options ``set_params`` changes."""
     return trainers.get(trainer) if isinstance(trainer, str) else trainer
@@ -113,6 +91,7 @@ def stop_instance(stop: Stop | None) -> Stop:
 _AS_GIVEN = (
     *("l2", "l1", "order", "weights", "transitions", "boundary", "min_count"),
     *("n_threads", "device", "stop", "merge", "scheme", "scheme_in_training"),
+    *("class_weight", "costs"),
 )
 
 
@@ -231,8 +210,8 @@ class CRF(Estimator):
         merge: MergeOption = DEFAULTS.merge,
         scheme: SchemeOption = DEFAULTS.scheme,
         scheme_in_training: bool = DEFAULTS.scheme_in_training,
-        class_weight: ClassWeight = None,
-        costs: CostsOption = None,
+        class_weight: ClassWeight = DEFAULTS.class_weight,
+        costs: CostsOption = DEFAULTS.costs,
     ) -> None:
         self.trainer = trainer
         self.l2 = l2
@@ -310,12 +289,10 @@ class CRF(Estimator):
             dataset = replace(dataset, sequence_weights=weights)
         if token_weight is not None:
             dataset = trust_labels(dataset, token_weight)
-        dataset = weigh_classes(dataset, self.class_weight)
         seed = seed_from(self.random_state)
         options = FitOptions(
             trainer=trainers.resolve(self.trainer, seed=seed),
             seed=seed,
-            costs=read_costs(self.costs),
             **{name: getattr(self, name) for name in _AS_GIVEN},
         )
         held_out = None if dev is None else read_held_out(dev, dataset, self.n_threads)

@@ -23,7 +23,7 @@ from crfit.errors import OptionError
 #: Any label, in a cost.
 ANY: Final = "*"
 #: What a user gives: the cost of a pair (true, predicted), or of all mistakes on a true label.
-CostsOption: TypeAlias = Mapping[tuple[str, str] | str, float] | None
+CostsOption: TypeAlias = Mapping[Any, float] | None
 #: The same in order, as (true, predicted, cost).
 Costs: TypeAlias = tuple[tuple[str, str, float], ...]
 
