@@ -158,10 +158,10 @@ class CRF(Estimator):
         ``n_tokens / (n_labels * count)`` to a label that occurs ``count`` times. F stays convex, and every
         trainer works.
     costs : dict, optional
-        Costs of mistakes, for more recall or precision: ``{("B-PER", "O"): 2.0}`` if `O` is predicted
-        instead of `B-PER`. ``"*"`` is any label: ``{("B-PER", "*"): 2.0}``, or ``{"B-PER": 2.0}``, finds
-        more of `B-PER`; ``{("*", "B-PER"): 2.0}`` predicts fewer wrongly. If several entries apply, the last
-        counts. In training the cost is added to the score of the wrong label (softmax-margin); F stays
+        Costs of mistakes, for more recall or precision: ``{("B-PER", "O"): 2.0}`` if ``O`` is predicted
+        instead of ``B-PER``. ``"*"`` is any label: ``{("B-PER", "*"): 2.0}``, or ``{"B-PER": 2.0}``, finds
+        more of ``B-PER``; ``{("*", "B-PER"): 2.0}`` predicts fewer wrongly. If several entries apply, the
+        last counts. In training the cost is added to the score of the wrong label (softmax-margin); F stays
         convex. Batch trainers only, such as `lbfgs`.
 
     Attributes
