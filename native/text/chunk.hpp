@@ -27,7 +27,7 @@ class Chunk {
   std::vector<int64_t> attr_ptr{0};      // [N + 1]
   std::vector<int32_t> attr_ids;         // [attr_ptr[N]]
   std::vector<double> attr_values;       // as attr_ids, or empty: all 1
-  std::vector<int32_t> labels;           // [N], or empty: unlabelled
+  std::vector<int32_t> labels;           // [N], -1: not known; or empty: unlabelled
   std::vector<int64_t> edge_ptr{0};      // [N + 1]
   std::vector<int32_t> edge_ids;         // [edge_ptr[N]]
   std::vector<double> sequence_weights;  // [S], or empty: all 1

@@ -1,7 +1,7 @@
 // JSON lines: one sequence per line, an object with
 //
 //   "tokens" (or "attributes")   list of positions, each a list of attribute names or an object
-//   "labels"                     list of strings, as long as the tokens
+//   "labels"                     list of strings, as long as the tokens; null if a label is not known
 //   "weight"                     of the sequence, 0 or more (default 1)
 //
 // and any other keys, which are ignored. Objects are named as in python-crfsuite: a number is the value of the
@@ -222,8 +222,12 @@ class Parser {
     int64_t n = 0;
     expect('[', "a list of labels");
     each(']', [&] {
-      if (peek() != '"') unexpected("a label, which is a string,");
-      chunk_.add_label(string(text_));
+      if (peek() == 'n' && take_word("null")) {
+        chunk_.labels.push_back(-1);
+      } else {
+        if (peek() != '"') unexpected("a label, which is a string or null,");
+        chunk_.add_label(string(text_));
+      }
       ++n;
     });
     return n;

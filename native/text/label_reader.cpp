@@ -1,4 +1,5 @@
-// Labels from Python lists. Only str: other types would need a conversion back.
+// Labels from Python lists: str, or -1 for None and sets, which crfit.data.label_sets reads afterwards. Other types
+// would need a conversion back.
 #include <nanobind/nanobind.h>
 
 #include <optional>
@@ -54,6 +55,10 @@ void LabelReader::read_flat(PyObject* y) {
 // Runs no Python code unless it raises, so the enclosing list keeps its size.
 void LabelReader::add(PyObject* label, int64_t sequence, int64_t position) {
   if (!PyUnicode_Check(label)) {
+    if (label == Py_None || PyAnySet_Check(label)) {
+      labels.push_back(-1);
+      return;
+    }
     const nb::object held = nb::borrow(label);
     raise_data_error("a label must be a str, not " + type_name(label) + " " + shown(label), sequence, position);
   }

@@ -94,7 +94,9 @@ void place_ids(const std::vector<int32_t>& ids, const Renumbering* renumbering, 
     std::copy(ids.begin(), ids.end(), out);
   } else {
     const Renumbering& new_id = *renumbering;
-    std::transform(ids.begin(), ids.end(), out, [&](int32_t id) { return new_id[static_cast<std::size_t>(id)]; });
+    std::transform(ids.begin(), ids.end(), out, [&](int32_t id) {
+      return id < 0 ? id : new_id[static_cast<std::size_t>(id)];  // -1: a label that is not known
+    });
   }
 }
 

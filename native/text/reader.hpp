@@ -31,7 +31,7 @@ struct ParsedText {
   std::vector<int64_t> attr_ptr;  // [N + 1]
   std::vector<int32_t> attr_ids;
   std::vector<double> attr_values;  // as attr_ids, or empty: all 1
-  std::vector<int32_t> labels;      // [N], or empty: unlabelled
+  std::vector<int32_t> labels;      // [N], -1: not known; or empty: unlabelled
   std::vector<int64_t> edge_ptr;    // [N + 1], or empty: no edge template
   std::vector<int32_t> edge_ids;
   std::vector<double> sequence_weights;  // [S], or empty: all 1

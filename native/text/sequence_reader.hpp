@@ -84,7 +84,7 @@ class LabelReader {
   void read_nested(PyObject* y);  // y[i][t] for position t of sequence i
   void read_flat(PyObject* y);    // y[n] over all positions
 
-  std::vector<int32_t> labels;  // [N]
+  std::vector<int32_t> labels;  // [N], -1: None or a set
 
  private:
   void add(PyObject* label, int64_t sequence, int64_t position);

@@ -26,8 +26,10 @@ import numpy as np
 
 from crfit import trainers
 from crfit.data import Dataset
+from crfit.data.class_weights import ClassWeight, weigh_classes
 from crfit.data.dataset import recode
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, one_against_rest
+from crfit.data.label_sets import check_known, known_runs
 from crfit.data.templates import Template
 from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.engines.merged import MergeOption, Merging, merge_equal
@@ -44,6 +46,7 @@ from crfit.layout.constraints import (
     detect_scheme,
     make_constraints,
 )
+from crfit.layout.costs import CostsOption, cost_table, read_costs
 from crfit.model import Model
 from crfit.model.model import drop_zeros
 from crfit.model.tagging import Classes, Task
@@ -76,6 +79,7 @@ MAX_HISTORY = 200
 PROBLEM = (
     *("task", "classes", "fit_intercept", "penalize_intercept", "l2", "l1"),
     *("order", "weights", "transitions", "boundary", "n_free", "min_count", "scheme_in_training"),
+    *("class_weight", "costs"),
 )
 
 
@@ -105,12 +109,15 @@ class FitOptions:
     dev_every: int = 1  # score held-out data every this many iterations
     scheme: SchemeOption = "auto"  # of span labels: tagging keeps to it; "auto" detects it
     scheme_in_training: bool = False  # training too: label sequences that it forbids leave Z
+    class_weight: ClassWeight = None  # weights of labels; a sequence has their mean
+    costs: CostsOption = None  # of mistakes, by true and predicted label: softmax-margin training
 
     @property
     def problem(self) -> dict[str, Any]:
         """The options in `PROBLEM`, with the l2 that the trainer will use."""
         named = {name: getattr(self, name) for name in PROBLEM}
-        return named | {"l2": trainers.penalty_for(self.trainer, self.l2)}
+        costs = [list(one) for one in read_costs(self.costs)]  # as JSON gives it back
+        return named | {"l2": trainers.penalty_for(self.trainer, self.l2), "costs": costs}
 
 
 DEFAULTS = FitOptions()
@@ -146,6 +153,8 @@ def fit_dataset(
     merged.
     """
     check_dev(dev)
+    check_known(dataset)
+    dataset = weigh_classes(dataset, options.class_weight)
     if options.task == "classify":
         dataset, dev, options = _prepare_items(dataset, dev, options)
         if options.classes == "one_vs_rest" and dataset.n_labels > 2:
@@ -184,6 +193,8 @@ def make_problem(dataset: Dataset, options: FitOptions, layout: Layout | None = 
     if options.scheme_in_training:
         names = dataset.label_alphabet.strings()
         on["constraints"] = make_constraints(names, scheme=choose_scheme(dataset, options))
+    if costs := read_costs(options.costs):
+        on["costs"] = cost_table(dataset.label_alphabet.strings(), costs)
     if options.task == "classify":  # rare attributes were dropped before adding the intercept
         layout = classifier_layout(dataset, options.n_free)
     if layout is not None:
@@ -239,8 +250,8 @@ def _fit_one(
             None if scheme is None else make_constraints(names, scheme=scheme),
         )
         if isinstance(callbacks, Sequence):  # minimise() rejects anything else
-            names = DEV_SCORES[options.task]
-            watchers = [DevScore(scorer.watched, every=options.dev_every, names=names), *callbacks]
+            watched = DEV_SCORES[options.task]
+            watchers = [DevScore(scorer.watched, every=options.dev_every, names=watched), *callbacks]
     text = template.text if isinstance(template, Template) else template
     told = {**options.problem, "template": text, "input_format": input_format}
     result = minimise(objective, trainer, start, options.stop, watchers, state, why=why, problem=told)
@@ -264,6 +275,8 @@ def _fit_one(
     }
     if scheme is not None:
         known["constraints"] = {"scheme": scheme}
+    if options.costs:
+        known["costs"] = options.problem["costs"]
     # Model and result live equally long and share the weights.
     result.weights.flags.writeable = False
     model = Model.from_training(
@@ -284,6 +297,8 @@ def check_dev(dev: Dataset | None) -> None:
         raise DataError("held-out data has no labels to score against: give labelled data", file=dev.source)
     if dev is not None and dev.n_sequences == 0:
         raise DataError("held-out data has no sequences: give some, or leave it out", file=dev.source)
+    if dev is not None:
+        known_runs(dev)  # before training: an error if no label is known
 
 
 @dataclass
@@ -313,7 +328,8 @@ class HeldOutScorer:
         )
         predicted, _ = inference.viterbi()
         scheme: Scheme = "auto" if self.task == "tag" else "tokens"
-        self.latest = evaluate_ids(data.labels, predicted, data.seq_ptr, data.label_alphabet, scheme)
+        at, runs = known_runs(data)
+        self.latest = evaluate_ids(data.labels[at], predicted[at], runs, data.label_alphabet, scheme)
         return self.latest
 
     def watched(self, weights: Vector) -> dict[str, float]:

@@ -1,6 +1,7 @@
-"""Constraints, labels of single positions, partial labels and costs: against enumeration and the reference."""
+"""Constraints, labels of single positions, partial labels and costs, against enumeration."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import oracle
-from crfit.errors import DataError
 from crfit.data.label_sets import LabelSets
 from crfit.engines import make_inference, make_objective
+from crfit.errors import DataError
 from crfit.layout.constraints import Constraints, first_violation
 
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -37,10 +38,11 @@ def random_sets(rng: np.random.Generator, dataset, *, keep_labels: bool = False)
 
 
 class Restricted(oracle.Enumeration):
-    """An enumeration in which scores are added to the labels of positions and impossible paths are dropped."""
+    """An enumeration in which scores are added to labels of positions and impossible paths are dropped."""
 
     def __init__(self, dataset, layout, w, constraints=None, added=None) -> None:
         super().__init__(dataset, layout, w)
+        self.feasible = True
         for s in self.sequences:
             for k, path in enumerate(s.paths):
                 if added is not None:
@@ -56,7 +58,7 @@ class Restricted(oracle.Enumeration):
 
 
 def _possible(constraints: Constraints, path: tuple[int, ...]) -> bool:
-    inside = all(constraints.follow[a, b] for a, b in zip(path, path[1:], strict=False))
+    inside = all(constraints.follow[a, b] for a, b in pairwise(path))
     return bool(constraints.begin[path[0]] and constraints.end[path[-1]] and inside)
 
 
@@ -75,7 +77,9 @@ def test_inference_is_the_enumerated_one(device, order, data):
     constraints = random_constraints(rng, layout.n_labels) if rng.random() < 0.7 else None
     sets = random_sets(rng, dataset) if rng.random() < 0.7 else None
     if sets is not None:
-        sets = sets._replace(scores=np.where(np.isfinite(sets.scores), 0.0, -np.inf))  # equal scores stay equal
+        sets = sets._replace(
+            scores=np.where(np.isfinite(sets.scores), 0.0, -np.inf)
+        )  # equal scores stay equal
     truth = Restricted(dataset, layout, problem.w, constraints, None if sets is None else sets.by_position())
     inference = make_inference(
         dataset, layout, problem.w, device=device, constraints=constraints, allowed=sets
@@ -128,7 +132,9 @@ def check_objective(objective, problem, value, gradient, hessian):
     for step in (0.0, 0.3):
         loss, slope = line(step)
         assert loss == pytest.approx(objective.value(problem.w + step * r), rel=1e-10, abs=1e-10)
-        differences = (objective.value(problem.w + (step + h) * r) - objective.value(problem.w + (step - h) * r)) / (2 * h)
+        differences = (
+            objective.value(problem.w + (step + h) * r) - objective.value(problem.w + (step - h) * r)
+        ) / (2 * h)
         assert slope == pytest.approx(differences, rel=1e-5, abs=1e-6)
 
 
@@ -147,9 +153,7 @@ def test_training_under_constraints_is_the_enumerated_objective(device, order, d
         constraints.begin[y[0]] = constraints.end[y[-1]] = True
     assert first_violation(dataset, constraints) is None
     truth = Restricted(dataset, layout, problem.w, constraints)
-    objective = make_objective(
-        dataset, layout, l2=problem.l2, device=device, constraints=constraints
-    )
+    objective = make_objective(dataset, layout, l2=problem.l2, device=device, constraints=constraints)
     gradient = truth.expected() - truth.observed()
     check_objective(objective, problem, truth.loss(), gradient, truth.hessian())
 
@@ -169,19 +173,34 @@ def test_partial_labels_sum_over_all_sequences_that_agree(device, order, data):
     problem, rng = drawn(data, order)
     sets = random_sets(rng, problem.dataset, keep_labels=True)
     assume((sets.rows >= 0).any())
+    n_labels, labels = problem.layout.n_labels, problem.dataset.labels
+    constraints = random_constraints(rng, n_labels) if rng.random() < 0.3 else None
+    costs = rng.uniform(0, 2, (n_labels, n_labels)) * (1 - np.eye(n_labels)) if rng.random() < 0.3 else None
+    if (
+        constraints is not None
+    ):  # the members of the sets must be possible, not the label that stands for them
+        members = sets.with_known(labels).by_position()
+        assume(Restricted(problem.dataset, problem.layout, problem.w, constraints, members).feasible)
+    known = sets.rows < 0
+    added = None if costs is None else costs[labels] * known[:, None]
+    q = np.zeros((len(labels), n_labels))  # log q_t(y), written out
+    for n, row in enumerate(sets.rows):
+        q[n] = sets.scores[row] if row >= 0 else [0.0 if y == labels[n] else -np.inf for y in range(n_labels)]
     dataset = replace(problem.dataset, label_sets=sets)
-    every = oracle.Enumeration(problem.dataset, problem.layout, problem.w)
-    agree = Restricted(problem.dataset, problem.layout, problem.w, None, sets.by_position())
-    unknown = np.add.reduceat(sets.rows >= 0, dataset.seq_ptr[:-1]) > 0
-    value, gradient, hessian = every.loss(), every.expected() - every.observed(), every.hessian()
-    for s, with_sets in zip(unknown, agree.sequences, strict=True):
-        if not s:
-            continue
-        centred = with_sets.features - with_sets.p @ with_sets.features
-        value -= with_sets.factor * (with_sets.log_z - with_sets.scores[with_sets.gold])
-        gradient -= with_sets.factor * (with_sets.p @ with_sets.features - with_sets.features[with_sets.gold])
-        hessian -= with_sets.factor * (centred * with_sets.p[:, None]).T @ centred
-    objective = make_objective(dataset, problem.layout, l2=problem.l2, device=device)
+    every = Restricted(problem.dataset, problem.layout, problem.w, constraints, added)
+    agree = Restricted(problem.dataset, problem.layout, problem.w, constraints, q)
+    assume(every.feasible and agree.feasible)
+    assume(constraints is None or first_violation(dataset, constraints) is None)
+    value, gradient, hessian = 0.0, np.zeros(len(problem.w)), np.zeros((len(problem.w),) * 2)
+    for sign, sequences in ((1, every.sequences), (-1, agree.sequences)):
+        for s in sequences:  # c_i (log sum over all - log sum over those that agree)
+            mean = s.p @ s.features
+            value += sign * s.factor * s.log_z
+            gradient += sign * s.factor * mean
+            hessian += sign * s.factor * ((s.features - mean) * s.p[:, None]).T @ (s.features - mean)
+    objective = make_objective(
+        dataset, problem.layout, l2=problem.l2, device=device, constraints=constraints, costs=costs
+    )
     check_objective(objective, problem, value, gradient, hessian)
 
 
@@ -203,7 +222,10 @@ def larger(order: int, scale: float):
     """Too large to enumerate, with constraints and sets that leave something possible."""
     n_labels = 11 if order == 1 else 4
     dataset, layout, w = oracle.random_problem(
-        n_labels, lengths=(1, 7, 12, 2, 9, 4, 30, 25, 3, 3, 8, 17, 40, 1, 2, 6, 5, 22), scale=scale, order=order
+        n_labels,
+        lengths=(1, 7, 12, 2, 9, 4, 30, 25, 3, 3, 8, 17, 40, 1, 2, 6, 5, 22),
+        scale=scale,
+        order=order,
     )
     rng = np.random.default_rng(order)
     constraints = Constraints(
@@ -245,7 +267,12 @@ def test_objectives_agree_with_the_reference_for_any_number_of_threads(order, sc
 
     def results(device: str, n_threads: int):
         objective = make_objective(
-            dataset, layout, device=device, n_threads=n_threads, constraints=constraints, arithmetic=arithmetic
+            dataset,
+            layout,
+            device=device,
+            n_threads=n_threads,
+            constraints=constraints,
+            arithmetic=arithmetic,
         )
         value, gradient = objective.value_and_grad(w)
         return value, gradient, objective.hvp(r), *objective.along(r)(1e-3)

@@ -61,7 +61,7 @@ def test_constructor_is_the_documented_one():
     expected = (
         "(trainer='auto', l2=None, l1=0.0, order=1, weights='observed', transitions='all', boundary=False, "
         "min_count=0, n_threads=None, device='cpu', stop=None, callbacks=(), random_state=0, "
-        "merge='auto', scheme='auto', scheme_in_training=False, verbose=False)"
+        "merge='auto', scheme='auto', scheme_in_training=False, class_weight=None, costs=None, verbose=False)"
     )
     signature = inspect.signature(CRF)
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]

@@ -171,3 +171,14 @@ def test_scores_of_labels_that_are_not_strings():
         crfit.evaluate([[1]], [["1"]])
     with pytest.raises(DataError, match="a label is None"):
         crfit.evaluate([["A", None]], [["A", "A"]])
+
+
+def test_class_weights_costs_and_sets_take_labels_as_they_are():
+    X = [[["a"], ["b"]], [["b"], ["a"]], [["a"], ["a"]]]
+    numbers = [[1, 2], [2, None], [{1, 2}, 1]]
+    words = [["1", "2"], ["2", None], [{"1", "2"}, "1"]]
+    weights = {"class_weight": {1: 3.0}, "costs": {(1, 2): 0.5, 2: 0.3}}
+    crf = CRF(**weights).fit(X, numbers)
+    named = CRF(class_weight={"1": 3.0}, costs={("1", "2"): 0.5, "2": 0.3}).fit(X, words)
+    assert crf.result_.objective == named.result_.objective
+    assert crf.predict(X) == [[int(label) for label in labels] for labels in named.predict(X)]

@@ -197,7 +197,7 @@ def test_choosing_for_an_objective(seedy):
     assert trainers.choose(Chooser(), Logistic(), seed=7) == (Seedy(seed=7), "it has a seed")
 
 
-NO_PENALTY, LACKING, LARGE, L1, PIXELS, ELSE = auto.RULES
+NO_PENALTY, PARTIAL, LACKING, LARGE, L1, PIXELS, ELSE = auto.RULES
 
 
 def problem(**options):
@@ -241,6 +241,8 @@ def limited(monkeypatch, n_bytes):
         (lambda: problem(l1=0.1, l2=0.0), L1, NewtonCG()),
         (lambda: problem(l2=0.0), NO_PENALTY, LBFGS()),
         (lambda: Logistic(l2=1.0), LACKING, LBFGS()),
+        (lambda: problem(costs=1.0 - np.eye(3)), PARTIAL, LBFGS()),
+        (lambda: problem(costs=1.0 - np.eye(3), l1=0.1), PARTIAL, LBFGS()),
         (problem, ELSE, NewtonCG()),
         (lambda: problem(order=2), ELSE, NewtonCG()),
         (lambda: letters(15), PIXELS, LBFGS(scaling="diagonal")),

@@ -13,6 +13,7 @@ import click
 from crfit.cli.output import option, say
 from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
 from crfit.data import Dataset, items, text
+from crfit.data.label_sets import hide_labels
 from crfit.data.templates import Template, load_template
 from crfit.engines import ENGINES
 from crfit.engines.objective import DEFAULT_L2
@@ -105,6 +106,11 @@ READING: tuple[Row, ...] = (
     ),
 )
 
+PARTIAL: tuple[Row, ...] = (
+    ("--missing LABEL", "Label of tokens whose label is not known."),
+    ("--label-separator CHARACTER", "Separates the possible labels of a token, as in B-PER|B-LOC."),
+)
+
 L2: Row = (
     "--l2 X",
     "L2 penalty (l2/2)|w|^2; from CRFsuite, l2 = 2 c2.  "
@@ -189,14 +195,14 @@ def read_training(given: dict[str, Any], n_threads: int, task: Task = "tag") -> 
     sources, format_ = text.load(given["files"]), given["input_format"]
     if task == "classify":
         format_ = format_ or items.detect_format(sources)
-        dataset = items.read(sources, format=format_, n_threads=n_threads)
+        dataset = partial(given, items.read(sources, format=format_, n_threads=n_threads))
         warn_unknown_attributes(dataset)
         return TrainingData(dataset, format_, None)
     format_ = format_ or ("columns" if template is not None else text.detect_format(sources))
     default = template is None and format_ == "columns"
     if default:
         template = text.column_template(sources)
-    dataset = text.read(sources, format=format_, template=template, n_threads=n_threads)
+    dataset = partial(given, text.read(sources, format=format_, template=template, n_threads=n_threads))
     if default and template is not None and not given["no_progress"]:
         columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
         size = f"{template.n_attributes} attributes per token"
@@ -205,11 +211,16 @@ def read_training(given: dict[str, Any], n_threads: int, task: Task = "tag") -> 
     return TrainingData(dataset, format_, template)
 
 
+def partial(given: dict[str, Any], dataset: Dataset) -> Dataset:
+    """Labels that --missing and --label-separator name as sets of possible labels."""
+    return hide_labels(dataset, given.get("missing"), given.get("label_separator"))
+
+
 def read_held_out(
-    file: str | None, training: TrainingData, n_threads: int, task: Task = "tag"
+    given: dict[str, Any], training: TrainingData, n_threads: int, task: Task = "tag"
 ) -> Dataset | None:
     """Read a labelled held-out file in the format of the training data."""
-    if file is None:
+    if (file := given["dev"]) is None:
         return None
     if task == "classify":
         dev = items.read(file, format=training.format, alphabets=training.dataset, n_threads=n_threads)
@@ -221,6 +232,7 @@ def read_held_out(
             alphabets=training.dataset,
             n_threads=n_threads,
         )
+    dev = partial(given, dev)
     warn_unknown_attributes(dev)
     warn_unknown_labels(dev, training.dataset.n_labels)
     return dev

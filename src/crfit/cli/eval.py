@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit import pictures
-from crfit.cli.arguments import COMMON, JSON, LOADED, THREADS, options, same_file, section
+from crfit.cli.arguments import COMMON, JSON, LOADED, PARTIAL, THREADS, options, same_file, section
 from crfit.cli.mistakes import Labelled, mistakes_json, mistakes_text
 from crfit.cli.output import Verb, announce_terminal, debug_option
 from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
 from crfit.data import items, text
+from crfit.data.label_sets import hide_labels, known_runs
 from crfit.errors import OptionError
 from crfit.evaluation.calibration import plot_reliability, reliability, token_confidence
 from crfit.evaluation.mistakes import Mistakes, find_mistakes
@@ -57,6 +58,7 @@ class _Eval(Verb):
         ),
         ("--by-label", "Add precision, recall and F1 per label."),
         ("--confusion", f"List the {N_CONFUSIONS} most frequent errors."),
+        *PARTIAL,
         JSON,
         THREADS,
     )
@@ -81,6 +83,8 @@ def command(
     scheme: Scheme,
     by_label: bool,
     confusion: bool,
+    missing: str | None,
+    label_separator: str | None,
     as_json: bool,
     n_threads: int | None,
     errors: int | None,
@@ -106,13 +110,18 @@ def command(
     announce_terminal(file)
     source = text.load(file)[0]
     dataset = loaded.read(source, labelled=True, n_threads=threads)
+    dataset = hide_labels(dataset, missing, label_separator)
+    if dataset.label_sets is not None and (errors is not None or calibration or plot is not None):
+        remedy = "--errors and --calibration need the label of every token: leave one of the two out"
+        raise OptionError("missing", missing, remedy)
     warn_unknown_attributes(dataset)
     warn_unknown_labels(dataset, len(loaded.labels))
     classify = loaded.task == "classify"
     predicted = loaded.tag_dataset(dataset, n_threads=threads)
     assert dataset.labels is not None  # read with labels
     names, scheme = dataset.label_alphabet, "tokens" if classify else scheme
-    scores = evaluate_ids(dataset.labels, predicted, dataset.seq_ptr, names, scheme)
+    at, runs = known_runs(dataset)
+    scores = evaluate_ids(dataset.labels[at], predicted[at], runs, names, scheme)
     n_confusions = N_CONFUSIONS if confusion else 0
 
     wrong: tuple[Mistakes, Labelled] | None = None

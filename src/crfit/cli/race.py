@@ -131,7 +131,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     if given["demo"]:
         given |= _demo_files(out)
     training = shared.read_training(given, n_threads)
-    dev = shared.read_held_out(given["dev"], training, n_threads)
+    dev = shared.read_held_out(given, training, n_threads)
     with InterruptGuard() as guard:
         result = race(
             training.dataset,

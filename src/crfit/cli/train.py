@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import time
 from collections.abc import Collection
@@ -41,6 +42,28 @@ from crfit.training.stopping import Stop, StopReason
 
 _POSITIVE = click.IntRange(min=1)
 
+
+def _read_costs(
+    context: click.Context, param: click.Parameter, given: tuple[str, ...]
+) -> list[list[str | float]]:
+    """Costs from "TRUE,PREDICTED=C", as (true, predicted, cost)."""
+    found: dict[tuple[str, str], float] = {}
+    for setting in given:
+        pair, _, amount = setting.rpartition("=")
+        names = pair.split(",")
+        try:
+            cost = float(amount)
+        except ValueError:
+            cost = math.nan
+        if len(names) != 2 or not all(names) or math.isnan(cost):
+            message = f"{setting!r} does not have the form TRUE,PREDICTED=C; * is any label."
+            raise click.BadParameter(message, context, param)
+        true, predicted = names
+        found.pop((true, predicted), None)  # the last counts
+        found[true, predicted] = cost
+    return [[true, predicted, cost] for (true, predicted), cost in found.items()]
+
+
 _OPTIONS = [
     *section(
         COMMON,
@@ -54,6 +77,7 @@ _OPTIONS = [
     *section(
         INPUT,
         *shared.READING,
+        *shared.PARTIAL,
         (
             "--dev-every N",
             "Score the held-out file every N iterations.",
@@ -92,6 +116,12 @@ _OPTIONS = [
             "-o settings OPTION=VALUE",
             "Set an option of the trainer (see 'crfit trainers NAME'); repeatable.",
             {"multiple": True},
+        ),
+        (
+            "--cost costs TRUE,PREDICTED=C",
+            "Cost of predicting PREDICTED instead of TRUE, for more recall or precision; * is any label; "
+            "repeatable.",
+            {"multiple": True, "callback": _read_costs},
         ),
         shared.SEED,
         (
@@ -181,10 +211,11 @@ def command(context: click.Context, /, **given: Any) -> int:
         stop=stop,
         merge="auto" if given["merge"] is None else given["merge"],
         scheme=None if given["scheme"] == "none" else given["scheme"],
+        costs={(true, predicted): cost for true, predicted, cost in given["costs"]},
         **{name: given[name] for name in _AS_GIVEN},
     )
     training = shared.read_training(given, n_threads, options.task)
-    dev = shared.read_held_out(given["dev"], training, n_threads, options.task)
+    dev = shared.read_held_out(given, training, n_threads, options.task)
     callbacks = _callbacks(given, resumed=state is not None)
     read = time.perf_counter()
     with _Guarded() as guarded:
@@ -313,6 +344,7 @@ _NOT_FOR_CLASSIFIERS = {
     "scheme": _SEQUENCES,
     "scheme_in_training": _SEQUENCES,
     "transitions": _SEQUENCES,
+    "costs": _SEQUENCES,
     "weights": "classifiers always have all weights: leave it out",
 }
 _ONLY_CLASSIFIERS = dict.fromkeys(("classes", "no_intercept"), "is for classifiers: add --task classify")

@@ -98,7 +98,7 @@ class Dataset:
     n_columns : int, optional
         For data from a column file: its number of columns, including the label; 0 if rows may differ.
     label_sets : LabelSets, optional
-        Positions whose label is not known, and the labels that they may have. `labels` has one of these there.
+        Positions whose label is not known, and the labels that they may have. `labels` has one of them there.
     """
 
     seq_ptr: NDArray[np.int64]
@@ -142,7 +142,7 @@ class Dataset:
     def from_sequences(
         cls,
         X: Iterable[Iterable[from_python.Item]],
-        y: Iterable[Iterable[str]] | None = None,
+        y: Iterable[Iterable[from_python.Label]] | None = None,
         *,
         sequence_weights: ArrayLike | None = None,
         alphabets_of: HasAlphabets | None = None,
@@ -161,8 +161,9 @@ class Dataset:
         ----------
         X : iterable of sequences of items
             Pass a single sequence ``x`` as ``[x]``.
-        y : iterable of sequences of str, optional
-            One label per item. Leave it out for unlabelled data.
+        y : iterable of sequences of str, None or set of str, optional
+            One label per item. None: the label is not known; a set: it is one of these. Leave `y` out for
+            unlabelled data.
         sequence_weights : array-like of shape (S,), optional
             Weight of each sequence in training; finite and not negative. By default all are 1.
         alphabets_of : Dataset or Model, optional
@@ -201,7 +202,8 @@ class Dataset:
         lengths : array-like of int of shape (S,)
             Number of rows of each sequence.
         y : iterable of str, or of sequences of str, optional
-            One label per row, as one flat list or as one list per sequence.
+            One label per row, as one flat list or as one list per sequence. None and sets of str are partial
+            labels, as in `from_sequences`.
         names : sequence of str, optional
             Attribute name of each column; by default the column number as a string.
         sequence_weights : array-like of shape (S,), optional
@@ -281,7 +283,10 @@ class Dataset:
         return self.n_tokens == self.n_sequences
 
     def sequence_labels(self, labels: NDArray[np.int32] | None = None) -> list[list[str]]:
-        """Labels of each sequence as strings, from the dataset or from the given label ids, int[N]."""
+        """Labels of each sequence as strings, from the dataset or from the given label ids, int[N].
+
+        Where a label is not known, this is the first of the possible ones.
+        """
         ids = self.labels if labels is None else np.asarray(labels)
         if ids is None:
             raise DataError("the dataset has no labels: pass y when creating it", file=self.source)
@@ -434,7 +439,8 @@ class Dataset:
         for name in ALPHABETS:
             tensors[f"{name}.bytes"], tensors[f"{name}.offsets"] = getattr(self, name).to_arrays()
         if self.label_sets is not None:
-            tensors |= {f"label_sets.{name}": array for name, array in self.label_sets._asdict().items()}
+            rows, scores = self.label_sets
+            tensors |= {"label_sets.rows": rows, "label_sets.scores": scores.ravel()}
         header = {
             "format": KIND.format,
             "version": KIND.version,
@@ -545,12 +551,11 @@ def _checked_sets(dataset: Dataset, given: LabelSets) -> LabelSets | None:
     if len(rows) and (rows.min() < -1 or rows.max() >= len(scores)):
         raise DataError(f"rows of label_sets must be -1 to {len(scores) - 1}")
     there = np.flatnonzero(rows >= 0)
-    if not there.size:
-        return None
     chosen = scores[rows[there], dataset.labels[there]]
-    if np.isnan(scores).any() or (scores > 0.0).any() or not np.isfinite(chosen).all():
-        raise DataError("scores of label_sets must be 0 or less, and finite for the labels")
-    return LabelSets(read_only(rows), read_only(scores))
+    if np.isnan(scores).any() or (scores > 0.0).any() or chosen.any():
+        raise DataError("scores of label_sets must be 0 or less, and 0 for the labels")
+    kept = LabelSets(rows, scores).without_single()
+    return kept and LabelSets(read_only(kept.rows), read_only(kept.scores))
 
 
 def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
@@ -561,7 +566,8 @@ def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     for name in ALPHABETS:
         found[name] = Alphabet.from_arrays(tensors[f"{name}.bytes"], tensors[f"{name}.offsets"], locked=True)
     if "label_sets.rows" in tensors:
-        found["label_sets"] = LabelSets(tensors["label_sets.rows"], tensors["label_sets.scores"])
+        scores = tensors["label_sets.scores"].reshape(-1, len(found["label_alphabet"]))
+        found["label_sets"] = LabelSets(tensors["label_sets.rows"], scores)
     source, n_columns = header["source"], header.get("n_columns")
     if source is not None and not isinstance(source, str):
         raise TypeError(f"source is {source!r}")
@@ -604,7 +610,9 @@ def recode(dataset: Dataset, alphabets_of: HasAlphabets) -> Dataset:
         new_labels = label_alphabet.native.add_all(*dataset.label_alphabet.to_arrays())
         labels = new_labels[dataset.labels]
         if label_sets is not None:
-            scores = np.full((len(label_sets.scores), len(label_alphabet)), -np.inf)
+            # Labels that the data does not have: as little possible as the least possible of the others, so
+            # that any label stays any label.
+            scores = np.repeat(label_sets.scores.min(axis=1)[:, None], len(label_alphabet), axis=1)
             scores[:, new_labels] = label_sets.scores
             label_sets = label_sets._replace(scores=scores)
     return replace(

@@ -4,7 +4,7 @@ Lists are read by native code (`_native.read_sequences`), which creates no Pytho
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from crfit import _native, threads
 from crfit.checks import checked_weights, first_outside, keep, offsets, place, vector
 from crfit.data.alphabet import Alphabet, HasAlphabets
+from crfit.data.label_sets import LabelSets, read_partial
 from crfit.errors import DataError, shown
 
 Item: TypeAlias = Iterable[str] | Mapping[str, Any]
+Label: TypeAlias = str | Set[str] | None
 Fields: TypeAlias = dict[str, Any]
 
 
@@ -30,7 +32,7 @@ class Matrix(NamedTuple):
 
 def from_sequences(
     X: Iterable[Iterable[Item]],
-    y: Iterable[Iterable[str]] | None,
+    y: Iterable[Iterable[Label]] | None,
     sequence_weights: ArrayLike | None,
     alphabets_of: HasAlphabets | None,
     n_threads: int | None,
@@ -42,7 +44,7 @@ def from_sequences(
     seq_ptr, attr_ptr, attr_ids, attr_values, n_dropped = _native.read_sequences(
         X, attributes.native, alphabets_of is None, 0 if default else threads.resolve_threads(n_threads)
     )
-    labels, label_alphabet = _labels(y, seq_ptr, False, alphabets_of)
+    labels, label_alphabet, label_sets = _labels(y, seq_ptr, False, alphabets_of)
     attributes.lock()
     return {
         "seq_ptr": seq_ptr,
@@ -50,6 +52,7 @@ def from_sequences(
         "attr_ids": attr_ids,
         "attr_values": attr_values,
         "labels": labels,
+        "label_sets": label_sets,
         "sequence_weights": _weights(sequence_weights, len(seq_ptr) - 1),
         "attribute_alphabet": attributes,
         "label_alphabet": label_alphabet,
@@ -117,13 +120,14 @@ def from_matrix(
         y = y.tolist()
     elif isinstance(y, Iterator):
         y = list(y)
-    labels, label_alphabet = _labels(y, seq_ptr, not _is_nested(y), alphabets_of)
+    labels, label_alphabet, label_sets = _labels(y, seq_ptr, not _is_nested(y), alphabets_of)
     return {
         "seq_ptr": seq_ptr,
         "attr_ptr": ptr,
         "attr_ids": columns,
         "attr_values": values,
         "labels": labels,
+        "label_sets": label_sets,
         "sequence_weights": _weights(sequence_weights, len(seq_ptr) - 1),
         "attribute_alphabet": own if alphabets_of is None else alphabets_of.attribute_alphabet,
         "label_alphabet": label_alphabet,
@@ -134,21 +138,26 @@ def from_matrix(
 
 def _labels(
     y: Iterable[Any] | None, seq_ptr: NDArray[np.int64], flat: bool, alphabets_of: HasAlphabets | None
-) -> tuple[NDArray[np.int32] | None, Alphabet]:
-    """Label ids and their alphabet; labels unknown to a model are added to a copy of its alphabet."""
+) -> tuple[NDArray[np.int32] | None, Alphabet, LabelSets | None]:
+    """Label ids, their alphabet and partial labels; new labels are added to a copy of a model's alphabet."""
     if y is None:
-        return None, Alphabet(locked=True) if alphabets_of is None else alphabets_of.label_alphabet
+        return None, Alphabet(locked=True) if alphabets_of is None else alphabets_of.label_alphabet, None
     alphabet = Alphabet() if alphabets_of is None else alphabets_of.label_alphabet.copy()
-    labels = _native.read_labels(y, seq_ptr, alphabet.native, flat)
+    if isinstance(y, Iterator):
+        y = list(y)  # partial labels are read twice
+    labels, label_sets = _native.read_labels(y, seq_ptr, alphabet.native, flat), None
+    if labels.min(initial=0) < 0:
+        given = y if isinstance(y, Sequence) else list(y)
+        labels, label_sets = read_partial(given, labels, seq_ptr, alphabet, flat)
     alphabet.lock()
-    return labels, alphabet
+    return labels, alphabet, label_sets
 
 
 def _is_nested(y: Iterable[Any] | None) -> bool:
     """Whether `y` has one list per sequence; invalid labels raise an error later, when they are read."""
     if y is None or isinstance(y, str) or not isinstance(y, Sequence):
         return False
-    return len(y) > 0 and isinstance(y[0], Iterable) and not isinstance(y[0], str | bytes)
+    return len(y) > 0 and isinstance(y[0], Iterable) and not isinstance(y[0], str | bytes | Set)
 
 
 def _weights(weights: ArrayLike | None, n_sequences: int) -> NDArray[np.float64] | None:

@@ -134,8 +134,12 @@ def one_against_rest(dataset: Dataset, label: int) -> Dataset:
     if dataset.labels is None:
         raise DataError("the data has no labels: give y", file=dataset.source)
     names = Alphabet([REST, dataset.label_alphabet[label]], locked=True)
-    labels = (dataset.labels == label).astype(np.int32)
-    return _changed(dataset, {"labels": labels, "label_alphabet": names})
+    labels, sets = (dataset.labels == label).astype(np.int32), dataset.label_sets
+    if sets is not None:
+        rest = np.delete(sets.scores, label, axis=1).max(axis=1)
+        scores = np.stack([rest, sets.scores[:, label]], axis=1)
+        sets = sets._replace(scores=scores).without_single()
+    return _changed(dataset, {"labels": labels, "label_alphabet": names, "label_sets": sets})
 
 
 def _changed(dataset: Dataset, changes: dict[str, Any]) -> Dataset:

@@ -2,7 +2,8 @@
 
 The text of a label is ``str(label)``; labels that are str themselves, such as members of a ``StrEnum``, are
 stored unchanged. Two labels may not have the same text, because a model could not tell them apart, and equal
-labels may not have different texts (``1``, ``True`` and ``1.0``). None is not a label.
+labels may not have different texts (``1``, ``True`` and ``1.0``). None stands for a label that is not known, and a
+set for one of its members (`crfit.data.label_sets`).
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -27,7 +28,7 @@ def read_texts(
     """Labels as texts, and the text of each label; y itself and None if all labels are plain str.
 
     `known` has the texts of the labels of a model. What is not a list of lists is left to the reader of
-    labels, which says where it is wrong; so is None instead of a label.
+    labels, which says where it is wrong; None stays as it is.
     """
     if not isinstance(y, Iterable):
         return y, None
@@ -35,11 +36,29 @@ def read_texts(
     if any(isinstance(labels, str | bytes) or not isinstance(labels, Iterable) for labels in y):
         return y, None
     types = set(map(type, chain.from_iterable(y)))
-    if types <= _PLAIN and (known is None or set(map(type, known)) <= _PLAIN):
+    if types & {set, frozenset}:
+        types = set(map(type, _members(chain.from_iterable(y))))
+    if types <= _PLAIN | {type(None)} and (known is None or set(map(type, known)) <= _PLAIN):
         return y, None
     texts = distinct_texts(y, known)
-    found: Any = [[None if label is None else texts[label] for label in labels] for labels in y]
+    found: Any = [[_told(label, texts) for label in labels] for labels in y]
     return found, texts
+
+
+def _members(labels: Iterable[Any]) -> Iterator[Any]:
+    """The labels, with the members of sets."""
+    for label in labels:
+        if isinstance(label, set | frozenset):
+            yield from label
+        else:
+            yield label
+
+
+def _told(label: Any, texts: Mapping[Hashable, str]) -> Any:
+    """A label, or a set of labels, as text; None as it is."""
+    if isinstance(label, set | frozenset):
+        return frozenset(_told(member, texts) for member in label)
+    return None if label is None else texts[label]
 
 
 def distinct_texts(
@@ -49,7 +68,8 @@ def distinct_texts(
     texts = dict(known or {})
     label_of = {text: label for label, text in texts.items()}
     found: dict[tuple[type, Hashable], None] = {}  # with the type: True and 1 are equal
-    for sequence, labels in enumerate(y):
+    for sequence, given in enumerate(y):
+        labels = list(_members(given))
         try:
             found.update(dict.fromkeys(zip(map(type, labels), labels, strict=True)))
         except TypeError:

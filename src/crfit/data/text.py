@@ -14,7 +14,8 @@ Three formats are supported; the native core parses them in parallel:
     One sequence per line: ``{"tokens": [["w=a", "cap"], ...], "labels": ["B", ...], "weight": 2.0}``. A token
     is a list of attribute names or an object, named as in python-crfsuite: ``{"w": "a"}`` is ``w:a``,
     ``{"n": 0.5}`` is ``n`` with value 0.5, ``true`` and ``false`` are 1 and 0, ``{"p": {"w": "a"}}`` is
-    ``p:w:a``. ``attributes`` is another name for ``tokens``; other keys are ignored.
+    ``p:w:a``. ``attributes`` is another name for ``tokens``; other keys are ignored. A label may be ``null``:
+    it is not known.
 
 Ids follow the order of first appearance, whatever the number of threads. Bytes that are not UTF-8 are kept. A
 UTF-8 byte order mark is skipped, and CRLF line ends and a missing last line end are accepted. In the first
@@ -36,6 +37,7 @@ from numpy.typing import NDArray
 from crfit import _native
 from crfit.data.alphabet import Alphabet, HasAlphabets
 from crfit.data.dataset import ALPHABETS, Dataset
+from crfit.data.label_sets import fill_unknown
 from crfit.data.templates import Template, default_template, load_template
 from crfit.errors import DataError, OptionError
 from crfit.files import BYTE_ORDER_MARK, COMPRESSED_SUFFIXES, read_bytes
@@ -271,9 +273,12 @@ def read(
         own = [getattr(alphabets, name) for name in ALPHABETS]
         if len(labels) > len(alphabets.label_alphabet):
             own[1] = Alphabet.wrap(labels, locked=True)
+    source = ", ".join(text.name for text in inputs)
+    if arrays["labels"] is not None:
+        arrays["labels"], arrays["label_sets"] = fill_unknown(arrays["labels"], len(own[1]), source)
     return Dataset(
         **(arrays | dict(zip(ALPHABETS, own, strict=True))),
-        source=", ".join(text.name for text in inputs),
+        source=source,
         plain_transitions=template is None or template.plain_transitions,
         n_dropped=n_dropped,
         n_columns=_columns_to_require(inputs, template) if labelled else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -146,7 +146,8 @@ def make_objective(
         DataError. Batch trainers only, such as `lbfgs`.
     costs : float64 array of shape (Y, Y), optional
         Softmax-margin training: ``costs[i, j]`` is added to the score of label j where i is the true label,
-        so that costly mistakes must be less probable. The diagonal is 0. Batch trainers only.
+        so that costly mistakes must be less probable. The diagonal is 0. Positions whose label is not known
+        have no costs. Batch trainers only.
 
     Returns
     -------
@@ -197,6 +198,8 @@ def make_objective(
     extra: dict[str, Any] = {}
     if constraints is not None and not constraints.trivial:
         _check_constraints(dataset, constraints)
+        if dataset.label_sets is not None:
+            dataset = _possible_labels(dataset, layout, constraints, device)
         extra["constraints"] = constraints
     if costs is not None:
         extra["offsets"] = _position_costs(dataset, costs)
@@ -218,6 +221,15 @@ def _check_constraints(dataset: Dataset, constraints: Constraints) -> None:
         sequence=sequence,
         position=position,
     )
+
+
+def _possible_labels(dataset: Dataset, layout: Layout, constraints: Constraints, device: str) -> Dataset:
+    """The dataset with labels that are possible under the constraints where they are not known."""
+    if dataset.label_sets is None or dataset.labels is None:
+        return dataset
+    sets, zeros = dataset.label_sets.with_known(dataset.labels), np.zeros(layout.n_weights)
+    inference = make_inference(dataset, layout, zeros, device=device, constraints=constraints, allowed=sets)
+    return replace(dataset, labels=inference.viterbi()[0])
 
 
 def _position_costs(dataset: Dataset, costs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit import vectors
-from crfit.checks import first_outside
+from crfit.checks import first_outside, rows
 from crfit.engines.aggregation import aggregate_objective
 from crfit.engines.objective import Counts, LineFunction, Objective
 from crfit.engines.profile import Phases
@@ -199,7 +199,8 @@ class EngineObjective(Objective, ABC):
 
         With D(A) the log of the sum of exp(score) over the label sequences in A, the loss of a sequence is
         D(all) - D(those that agree with its labels). Both are computed as losses of one sequence y that
-        agrees: (D(all) - score(y)) - (D(agreeing) - score(y)), the first by this objective.
+        agrees: (D(all) - score(y)) - (D(agreeing) - score(y)), the first by this objective. Costs are 0 for
+        labels that agree, so its own constant scores can be added to both.
         """
         data = self.dataset
         if data.label_sets is None:
@@ -208,6 +209,9 @@ class EngineObjective(Objective, ABC):
         part = data.subset(ids)
         if part.label_sets is None:
             raise DataError("the dataset has no partial labels", file=data.source)
+        offsets = part.label_sets.by_position(part.labels)
+        if self.offsets is not None:
+            offsets += self.offsets[rows(data.seq_ptr, ids)[1]]
         return type(self)(
             replace(part, label_sets=None),
             self.layout,
@@ -215,7 +219,7 @@ class EngineObjective(Objective, ABC):
             l2=0.0,
             n_threads=self.n_threads,
             arithmetic=self.arithmetic,
-            offsets=part.label_sets.by_position(),
+            offsets=offsets,
             constraints=self.constraints,
         )
 

@@ -17,8 +17,10 @@ from crfit import trainers
 from crfit.checks import check_whole_number, checked_weights
 from crfit.data import Dataset
 from crfit.data.alphabet import HasAlphabets
+from crfit.data.class_weights import ClassWeight
 from crfit.data.dataset import recode
 from crfit.data.from_python import Item
+from crfit.data.label_sets import known_runs, trust_labels
 from crfit.data.label_texts import read_texts
 from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
@@ -27,6 +29,7 @@ from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.inspection.weights import state_weights, transition_weights
 from crfit.layout import TransitionsOption, WeightsOption
 from crfit.layout.constraints import SchemeOption
+from crfit.layout.costs import CostsOption
 from crfit.model import Model
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback, ProgressBar
@@ -85,6 +88,19 @@ def read_held_out(
     return read_labelled(dev[0], dev[1], n_threads, dataset, known)[0]
 
 
+def by_text(given: Any, texts: Mapping[Hashable, str]) -> Any:
+    """A dict with labels, or pairs of labels, as keys: with their texts instead."""
+    if not isinstance(given, Mapping):
+        return given
+
+    def told(key: Any) -> Any:
+        if key not in texts and isinstance(key, tuple) and len(key) == 2:
+            return tuple(texts.get(part, part) for part in key)
+        return texts.get(key, key)
+
+    return {told(key): value for key, value in given.items()}
+
+
 def trainer_instance(trainer: str | Trainer) -> Trainer:
     """Return the trainer whose options ``set_params`` changes."""
     return trainers.get(trainer) if isinstance(trainer, str) else trainer
@@ -110,6 +126,7 @@ def shown_callbacks(callbacks: Sequence[Callback], verbose: bool | int) -> Seque
 _AS_GIVEN = (
     *("l2", "l1", "order", "weights", "transitions", "boundary", "min_count"),
     *("n_threads", "device", "stop", "merge", "scheme", "scheme_in_training"),
+    *("class_weight", "costs"),
 )
 
 
@@ -117,7 +134,7 @@ class CRF(Estimator):
     """Linear-chain conditional random field with scikit-learn's API.
 
     Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum over sequences (not a
-    mean) with the sample weights ``c_i``.
+    mean) with the sample weights ``c_i``. Labels may be unknown in part, see `fit`.
 
     If you come from sklearn-crfsuite, set ``l2 = 2 * c2`` and ``l1 = c1``. ``weights="all"`` is
     ``all_possible_states=True``, ``transitions="all"`` (the default here) is
@@ -170,6 +187,17 @@ class CRF(Estimator):
         any; None allows every sequence.
     scheme_in_training : bool, default=False
         Whether invalid sequences have probability 0 in training too. Batch trainers only, such as `lbfgs`.
+    class_weight : None, "balanced" or dict, default=None
+        Weights of labels. The weight of a sequence is the mean weight of its labels, times its sample
+        weight. A dict gives weights to labels, 1 to those it leaves out; "balanced" gives
+        ``n_tokens / (n_labels * count)`` to a label that occurs ``count`` times. F stays convex, and every
+        trainer works.
+    costs : dict, optional
+        Costs of mistakes, for more recall or precision: ``{("B-PER", "O"): 2.0}`` if ``O`` is predicted
+        instead of ``B-PER``. ``"*"`` is any label: ``{("B-PER", "*"): 2.0}``, or ``{"B-PER": 2.0}``, finds
+        more of ``B-PER``; ``{("*", "B-PER"): 2.0}`` predicts fewer wrongly. If several entries apply, the
+        last counts. In training the cost is added to the score of the wrong label (softmax-margin); F stays
+        convex. Batch trainers only, such as `lbfgs`.
     verbose : bool or int, default=False
         Whether to show progress on standard error: a live line on a terminal, else a line per iteration.
 
@@ -224,6 +252,8 @@ class CRF(Estimator):
         merge: MergeOption = DEFAULTS.merge,
         scheme: SchemeOption = DEFAULTS.scheme,
         scheme_in_training: bool = DEFAULTS.scheme_in_training,
+        class_weight: ClassWeight = DEFAULTS.class_weight,
+        costs: CostsOption = DEFAULTS.costs,
         verbose: bool | int = False,
     ) -> None:
         self.trainer = trainer
@@ -242,6 +272,8 @@ class CRF(Estimator):
         self.merge = merge
         self.scheme = scheme
         self.scheme_in_training = scheme_in_training
+        self.class_weight = class_weight
+        self.costs = costs
         self.verbose = verbose
 
     def fit(
@@ -250,6 +282,7 @@ class CRF(Estimator):
         y: Labels | None = None,
         sample_weight: ArrayLike | None = None,
         dev: tuple[Sequences, Labels] | Dataset | None = None,
+        token_weight: Iterable[ArrayLike] | None = None,
     ) -> CRF:
         """Train on labelled sequences. Sets: `model_`, `result_`, `classes_`, `n_iter_`.
 
@@ -260,13 +293,20 @@ class CRF(Estimator):
             `Dataset.from_sequences`. Convert sparse and dense matrices with `Dataset.from_csr` and
             `Dataset.from_dense`, including the labels.
         y : sequence of sequences of labels, optional
-            One label per item. Leave it out if `X` is a dataset.
+            One label per item. None: the label is not known; a set: it is one of these. The loss of a
+            sequence is then minus the log of the total probability of all label sequences that agree, which
+            is not convex. Leave `y` out if `X` is a dataset.
         sample_weight : array-like of shape (n_sequences,), optional
             Weight of each sequence in the objective; by default 1.
         dev : (X, y) or Dataset, optional
             Held-out data. ``dev_f1``, ``dev_accuracy`` and ``dev_sequence_accuracy`` (percentages) are
             computed after each iteration and stored in ``result_.history[k].extra``; `EarlyStopping` uses
-            them.
+            them. Items whose label is not known are not scored.
+        token_weight : sequence of sequences of float, optional
+            How far to trust each label, from 0 (not at all: as if it were None) to 1 (certain, the default).
+            With c in between, every other label y counts with ``1 - c``: the loss of a sequence is
+            ``-log sum_y p(y | x; w) prod_t q_t(y_t)`` with ``q_t = 1`` for the given label and ``1 - c_t``
+            for the others. It is not convex.
 
         Returns
         -------
@@ -291,12 +331,20 @@ class CRF(Estimator):
                 raise OptionError("sample_weight", "a list of lists", remedy)
             weights = checked_weights(sample_weight, dataset.n_sequences)
             dataset = replace(dataset, sequence_weights=weights)
+        if token_weight is not None:
+            dataset = trust_labels(dataset, token_weight)
         seed = seed_from(self.random_state)
         options = FitOptions(
             trainer=trainers.resolve(self.trainer, seed=seed),
             seed=seed,
             **{name: getattr(self, name) for name in _AS_GIVEN},
         )
+        if texts is not None:
+            options = replace(
+                options,
+                class_weight=by_text(self.class_weight, texts),
+                costs=by_text(self.costs, texts),
+            )
         held_out = None if dev is None else read_held_out(dev, dataset, texts, self.n_threads)
         callbacks = shown_callbacks(self.callbacks, self.verbose)
         self.model_, self.result_, *_ = fit_dataset(dataset, options, dev=held_out, callbacks=callbacks)
@@ -378,7 +426,8 @@ class CRF(Estimator):
         X : sequence of sequences of items, or Dataset
             As in `fit`.
         y : sequence of sequences of labels, optional
-            True labels. Leave it out if `X` is a dataset.
+            True labels; items whose label is None or a set are not scored. Leave `y` out if `X` is a
+            dataset.
         sample_weight : array-like of shape (n_sequences,), optional
             Weight of each sequence's positions; by default 1.
 
@@ -392,10 +441,11 @@ class CRF(Estimator):
         data = recode(read_labelled(X, y, self.n_threads, model, known)[0], model)
         if data.n_tokens == 0:
             raise DataError("X is empty: give at least one sequence to score")
-        right = model.tag_dataset(data, n_threads=self.n_threads) == data.labels
+        at, _ = known_runs(data)
+        right = (model.tag_dataset(data, n_threads=self.n_threads) == data.labels)[at]
         if sample_weight is None:
             return float(right.mean())
-        weights = np.repeat(checked_weights(sample_weight, data.n_sequences), data.lengths)
+        weights = np.repeat(checked_weights(sample_weight, data.n_sequences), data.lengths)[at]
         if not weights.sum() > 0.0:
             raise OptionError("sample_weight", sample_weight, "give at least one weight above 0")
         return float(np.average(right, weights=weights))

@@ -6,14 +6,15 @@ The estimator reads matrices or items and calls `crfit.fit`. Matrices are classi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit import trainers
 from crfit.data import Dataset
+from crfit.data.class_weights import ClassWeight, class_weights
 from crfit.data.items import labelled
 from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
@@ -107,7 +108,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         classes: Classes = DEFAULTS.classes,
         fit_intercept: bool = DEFAULTS.fit_intercept,
         penalize_intercept: bool = DEFAULTS.penalize_intercept,
-        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+        class_weight: ClassWeight = None,
         n_threads: int | None = DEFAULTS.n_threads,
         device: str = DEFAULTS.device,
         stop: Stop | None = DEFAULTS.stop,
@@ -173,7 +174,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
                 f"y has only one class, {classes.tolist()[0]!r}, among the items with a weight above 0: give "
                 "two classes or more"
             )
-        by_class = rows.class_weights(self.class_weight, classes, ids, weights)
+        by_class = class_weights(self.class_weight, classes, ids, weights)
         if by_class is not None:
             weights = by_class[ids] if weights is None else weights * by_class[ids]
         seed = seed_from(self.random_state)
@@ -204,6 +205,9 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         if isinstance(X, Dataset):
             if y is not None:
                 raise OptionError("y", "given", "X is a dataset with its own labels: leave y out")
+            if X.label_sets is not None:
+                message = "LogLinear needs the class of every item: leave out those without"
+                raise DataError(message, file=X.source)
             y = [labels[0] for labels in X.sequence_labels()]
         self.n_features_in_ = items.n_attributes
         self.feature_names_in_ = np.array(items.attribute_alphabet.strings(), dtype=object)

@@ -150,23 +150,3 @@ def checked_sample_weight(sample_weight: ArrayLike | None, n_items: int) -> NDAr
     if not weights.any():
         raise OptionError("sample_weight", 0.0, "all weights are zero: give at least one above 0")
     return None if (weights == 1.0).all() else weights
-
-
-def class_weights(
-    class_weight: Any, classes: NDArray[Any], ids: NDArray[np.int32], weights: NDArray[np.float64] | None
-) -> NDArray[np.float64] | None:
-    """Weight of each class."""
-    if class_weight is None:
-        return None
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = np.bincount(ids, weights, minlength=len(classes))
-        return np.asarray(counts.sum() / (len(classes) * counts))
-    if not isinstance(class_weight, Mapping):
-        raise OptionError("class_weight", class_weight, "give None, 'balanced' or a dict of class to weight")
-    given = classes.tolist()
-    if absent := [c for c in class_weight if c not in given]:
-        raise OptionError("class_weight", class_weight, f"remove the classes {absent}, which are not in y")
-    found = np.array([class_weight.get(c, 1.0) for c in given], dtype=np.float64)
-    if not (np.isfinite(found) & (found >= 0.0)).all():
-        raise OptionError("class_weight", class_weight, "weights must be finite and not negative")
-    return found

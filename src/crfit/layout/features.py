@@ -441,24 +441,26 @@ def state_codes(dataset: Dataset, labels: Labels, n_labels: int) -> Codes:
 
 
 def seen_states(dataset: Dataset, labels: Labels, n_labels: int) -> Codes:
-    """Codes of the attributes with the labels of their positions: all labels of a set, unless it has all."""
+    """Codes of the attributes with the labels of their positions: all members of a set, unless it has all."""
     codes, sets = state_codes(dataset, labels, n_labels), dataset.label_sets
     if sets is None:
         return codes
-    row_of = np.repeat(sets.rows, np.diff(dataset.attr_ptr))
-    found = [codes[row_of < 0]]
-    for row, members in enumerate(np.isfinite(sets.scores)):
+    patterns, pattern_of = np.unique(sets.scores == 0.0, axis=0, return_inverse=True)
+    pattern_of = np.append(pattern_of.ravel(), -1)[sets.rows]  # row -1 is the last
+    pattern_of = np.repeat(pattern_of, np.diff(dataset.attr_ptr))
+    found = [codes[pattern_of < 0]]
+    for pattern, members in enumerate(patterns):
         if not members.all():
-            ids = distinct(dataset.attr_ids[row_of == row].astype(np.int64), dataset.n_attributes)
+            ids = distinct(dataset.attr_ids[pattern_of == pattern].astype(np.int64), dataset.n_attributes)
             found.append((ids[:, None] * n_labels + np.flatnonzero(members)).ravel())
     return np.concatenate(found)
 
 
 def seen_at_known(dataset: Dataset, codes: Codes, tokens: Tokens, m: int) -> Codes:
-    """The codes whose token and the m tokens before have known labels."""
+    """The codes whose token and the m tokens before have a known or preferred label."""
     if dataset.label_sets is None:
         return codes
-    known = dataset.label_sets.rows < 0
+    known = dataset.label_sets.single
     return codes[np.all([known[tokens - back] for back in range(m + 1)], axis=0)]
 
 

@@ -18,6 +18,7 @@ from crfit.checks import check_finite, check_whole_number, json_ready, keep, off
 from crfit.data import items, text
 from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import ALPHABETS, Dataset
+from crfit.data.label_sets import known_runs
 from crfit.data.templates import Template
 from crfit.errors import DataError, OptionError
 from crfit.layout import Layout
@@ -245,7 +246,8 @@ class Model(Tagger):
         Parameters
         ----------
         dataset : Dataset
-            Labelled sequences with any alphabets. Labels unknown to the model count as errors.
+            Labelled sequences with any alphabets. Labels unknown to the model count as errors. Where a label
+            is not known, the position is left out: the runs of known labels are scored as sequences.
         scheme : {"auto", "conll", "iobes", "tokens"}
             How labels encode spans, see `crfit.evaluation.spans`. Ignored for classifiers.
         n_threads : int, optional
@@ -260,8 +262,9 @@ class Model(Tagger):
             raise DataError(
                 "the data has no labels to score against: give labelled data", file=dataset.source
             )
+        at, runs = known_runs(own)
         predicted = self.tag_dataset(own, n_threads=n_threads)
-        return evaluate_ids(own.labels, predicted, own.seq_ptr, own.label_alphabet, scheme)
+        return evaluate_ids(own.labels[at], predicted[at], runs, own.label_alphabet, scheme)
 
     @overload
     def explain(

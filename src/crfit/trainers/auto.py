@@ -65,6 +65,13 @@ RULES = (
         "without a penalty newton_cg has no dual to warm up on, and F may have no minimum",
     ),
     Rule(
+        "partial labels, costs, or a scheme in training",
+        lambda objective: "offsets" in objective.capabilities and "online" not in objective.capabilities,
+        "lbfgs",
+        lambda objective: LBFGS(),
+        "newton_cg cannot warm up on this objective; lbfgs needs only value and gradient",
+    ),
+    Rule(
         "a custom objective that newton_cg cannot use",
         lambda objective: not objective.capabilities >= NEWTON_NEEDS,
         "lbfgs",

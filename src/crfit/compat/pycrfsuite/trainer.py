@@ -459,6 +459,10 @@ class _Sequences:
         try:
             seq_ptr, ptr, ids, values, _ = _native.read_sequences([items], self.attributes.native, True, 1)
             label_ids = _native.read_labels([labels], seq_ptr, self.labels.native, False)
+            if (label_ids < 0).any():
+                position = int(np.argmin(label_ids))
+                found = type(labels[position]).__name__
+                raise DataError(f"a label must be a str, not {found}", sequence=0, position=position)
         except BaseException as error:
             self.attributes, self.labels = (
                 _first(self.attributes, n_attributes),

@@ -128,6 +128,7 @@ class _Face:
         self.metric += self.damping
         self.hs = xp.zeros_like(point.w)  # (H + B) s
         self.products, self.decrease, self.finite, self.solved = 0, 0.0, True, False
+        self.convex = True  # along the directions tried
 
     def minimise(self) -> None:
         """Sets: ``work.s``, decrease."""
@@ -146,12 +147,13 @@ class _Face:
             done = self._cycle(zr, target, min(longest, self.max_products - self.products))
             if not self.finite or done == 0:
                 return
-            if self._project(before):
-                continue
-            work.s[:], self.hs[:] = before, hs
-            if done == 1:
+            lower = self._project(before)
+            if not lower:
+                work.s[:], self.hs[:] = before, hs
+            if not self.convex or (done == 1 and not lower):
                 return
-            longest = max(1, done // 4)
+            if not lower:
+                longest = max(1, done // 4)
 
     def _cycle(self, zr: float, target: float, longest: int) -> int:
         """Conjugate gradients from s; return the number of their steps."""
@@ -163,6 +165,11 @@ class _Face:
             curvature = vectors.dot(work.d, work.product)
             if not curvature > 0.0:
                 self.finite = math.isfinite(curvature)
+                self.convex = False  # partial labels: the model has no minimum
+                if self.finite and done == 0 and self.decrease == 0.0:  # take the damped gradient
+                    vectors.axpy(work.s, 1.0, work.d, work.s)
+                    vectors.axpy(self.hs, 1.0, work.product, self.hs)
+                    done = 1
                 return done
             a = zr / curvature
             vectors.axpy(work.s, a, work.d, work.s)
