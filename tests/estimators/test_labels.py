@@ -136,7 +136,6 @@ def test_arrays_of_numbers():
             "sequence 1: a label is a list that cannot be hashed: give str, numbers",
         ),
         ([[1, 2, 1], [1, float("nan")], [1]], "a label is NaN"),
-        ([[1, 2, 1], [1, None], [1]], "sequence 1, position 1: a label must be a str, not NoneType"),
     ],
 )
 def test_labels_that_a_model_cannot_tell_apart(y, message):
@@ -178,7 +177,7 @@ def test_class_weights_costs_and_sets_take_labels_as_they_are():
     numbers = [[1, 2], [2, None], [{1, 2}, 1]]
     words = [["1", "2"], ["2", None], [{"1", "2"}, "1"]]
     weights = {"class_weight": {1: 3.0}, "costs": {(1, 2): 0.5, 2: 0.3}}
-    crf = CRF(**weights).fit(X, numbers)
-    named = CRF(class_weight={"1": 3.0}, costs={("1", "2"): 0.5, "2": 0.3}).fit(X, words)
+    crf = crfit.CRF(**weights).fit(X, numbers)
+    named = crfit.CRF(class_weight={"1": 3.0}, costs={("1", "2"): 0.5, "2": 0.3}).fit(X, words)
     assert crf.result_.objective == named.result_.objective
     assert crf.predict(X) == [[int(label) for label in labels] for labels in named.predict(X)]

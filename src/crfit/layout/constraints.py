@@ -33,6 +33,8 @@ LabelScheme: TypeAlias = Literal["BIO", "IOB1", "IOBES", "BILOU"]
 SchemeOption: TypeAlias = Literal["auto", "BIO", "IOB1", "IOBES", "BILOU"] | None
 
 OUTSIDE: Final = "O"
+#: Largest share of sequences that may violate a detected scheme: corpora have a few wrong labels.
+SLIPS: Final = 1e-3
 _ROLES: Final = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S", "W": "S"}
 
 
@@ -157,10 +159,10 @@ def _of_scheme(scheme: LabelScheme, names: Sequence[str]) -> Constraints:
 
 
 def detect_scheme(dataset: Dataset) -> LabelScheme | None:
-    """The scheme that all labels of a dataset follow, or None.
+    """The scheme that the labels of a dataset follow, or None.
 
-    Every label is ``O`` or has a prefix of the scheme, every sequence is possible in it, and it forbids
-    something.
+    Every label is ``O`` or has a prefix of the scheme, nearly every sequence is valid in it (`SLIPS`), and it
+    forbids something.
     """
     names = dataset.label_alphabet.strings()
     prefixes = {name.partition("-")[0] for name in names if name != OUTSIDE}
@@ -172,27 +174,35 @@ def detect_scheme(dataset: Dataset) -> LabelScheme | None:
         candidates = ("BILOU",) if prefixes & {"L", "U"} else ("IOBES",)
     for scheme in candidates:
         found = _of_scheme(scheme, names)
-        if not found.trivial and first_violation(dataset, found) is None:
+        if found.trivial:
+            continue
+        invalid = np.logical_or.reduceat(violations(dataset, found), dataset.seq_ptr[:-1])
+        if invalid.sum() <= SLIPS * dataset.n_sequences:
             return scheme
     return None
 
 
 def first_violation(dataset: Dataset, constraints: Constraints) -> int | None:
-    """The first position whose label must not follow the one before, begin or end a sequence; None without.
+    """The first of the `violations`; None without any."""
+    wrong = violations(dataset, constraints)
+    return int(np.argmax(wrong)) if wrong.any() else None
+
+
+def violations(dataset: Dataset, constraints: Constraints) -> NDArray[np.bool_]:
+    """Positions whose label must not follow the one before, or begin or end a sequence, bool[N].
 
     Positions whose label is not known are skipped.
     """
     labels = dataset.labels
     if labels is None or dataset.n_tokens == 0:
-        return None
+        return np.zeros(dataset.n_tokens, dtype=bool)
     known = np.ones(len(labels), dtype=bool) if dataset.label_sets is None else dataset.label_sets.rows < 0
     wrong = np.zeros(len(labels), dtype=bool)
     wrong[1:] = ~constraints.follow[labels[:-1], labels[1:]] & known[:-1]
     first, last = dataset.seq_ptr[:-1], dataset.seq_ptr[1:] - 1
     wrong[first] = ~constraints.begin[labels[first]]
     wrong[last] |= ~constraints.end[labels[last]]
-    wrong &= known
-    return int(np.argmax(wrong)) if wrong.any() else None
+    return np.asarray(wrong & known)
 
 
 def infeasible(
