@@ -1,8 +1,8 @@
-"""The default on large corpora, beside crfit's L-BFGS and SGD, and CRFsuite.
+"""The default on large corpora, beside crfit's L-BFGS and SGD.
 
 One run of the default to an estimated distance of 1e-5 gives the reference optimum, the seconds to the gap,
-and when a run with default rules would end. crfit has as many threads as the process may use. CRFsuite runs
-on the smaller label sets; what an iteration costs it on the others is in `bench.speed.growth`.
+and when a run with default rules would end. crfit has as many threads as the process may use. What an
+iteration of CRFsuite costs on these corpora is in `bench.speed.growth`.
 """
 
 import math
@@ -17,7 +17,7 @@ from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.setting import Setting
 from bench.tables import Column, gap_words, table_of
-from bench.tools import can_be_given, tool
+from bench.tools import tool
 from bench.tools.tool import Limits
 from crfit.errors import ConvergenceWarning
 
@@ -25,9 +25,7 @@ TITLE = "the default on large corpora"
 PROBLEMS = {
     "amalgum-few-pairs": "AMALGUM parts of speech",
     "brown-few-pairs": "Brown parts of speech",
-    "brown-all-pairs": "Brown parts of speech, all transitions",
     "brown-full-few-pairs": "Brown, full tags",
-    "icepahc-few-pairs": "IcePaHC tags",
 }
 QUICK = {"recipes-few": "recipe lines"}
 #: Trainers by title; the first is the default.
@@ -36,10 +34,8 @@ TRAINERS = {
     "L-BFGS": "lbfgs",
     "SGD": "sgd:schedule=exponential:batch=8:epochs=20",
 }
-RIVAL = "CRFsuite"
-WITH_RIVAL = ("amalgum-few-pairs", "recipes-few")
 GAP, SURE = 1e-3, 1e-5
-SECONDS, RIVAL_SECONDS, OTHER_SECONDS, QUICK_SECONDS = 450.0, 300.0, 45.0, 10.0
+SECONDS, OTHER_SECONDS, QUICK_SECONDS = 450.0, 45.0, 10.0
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -51,10 +47,6 @@ def tasks(quick: bool) -> list[Task]:
             made.append(
                 Task(f"{name}/{text.partition(':')[0]}", name, {**facts, "text": text}, 3 * limit + 300)
             )
-        if name in WITH_RIVAL and can_be_given(tool("python_crfsuite"), problems.problem(name)):
-            limit = QUICK_SECONDS if quick else RIVAL_SECONDS
-            facts = {"what": "rival", "tool": "python_crfsuite", "variant": RIVAL, "seconds_limit": limit}
-            made.append(Task(f"{name}/crfsuite", name, {**facts, "text": ""}, 3 * limit + 300))
     return made
 
 
@@ -64,8 +56,7 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     n_threads = len(os.sched_getaffinity(0))
     if settings["text"] != "auto":
         limits = Limits(seconds=settings["seconds_limit"], n_threads=n_threads, scores=False)
-        variant = settings["text"] or "default"
-        for point in tool(settings["tool"]).run(loaded, limits, variant).points:
+        for point in tool(settings["tool"]).run(loaded, limits, settings["text"]).points:
             yield {"seconds": point.seconds, "objective": point.objective, "iteration": point.iteration}
         return
     with warnings.catch_warnings():
@@ -88,7 +79,7 @@ def _steps(results: Results, name: str, variant: str) -> list[Row]:
 
 
 def _line(results: Results, name: str, title: str) -> "Row | None":
-    runs = {one: _steps(results, name, one) for one in (*TRAINERS, RIVAL)}
+    runs = {one: _steps(results, name, one) for one in TRAINERS}
     ours = runs["default"]
     if not ours:
         return None
@@ -101,7 +92,6 @@ def _line(results: Results, name: str, title: str) -> "Row | None":
         there = (row["seconds"] for row in steps if row["objective"] <= best * (1 + GAP))
         line[one] = next(there, None)
         line[f"{one} at last"] = steps[-1]["objective"] / best - 1 if steps else None
-        line[f"{one} seconds"] = steps[-1]["seconds"] if steps else None
     return line
 
 
@@ -114,9 +104,7 @@ def _others(row: Row, one: str) -> str:
     """Seconds to the gap, or how far it got."""
     if row[one] is not None:
         return f"{row[one]:.1f}"
-    if row[f"{one} at last"] is None:
-        return ""
-    return f"– ({gap_words(row[f'{one} at last'])} after {row[f'{one} seconds']:.0f})"
+    return "" if row[f"{one} at last"] is None else f"– ({gap_words(row[f'{one} at last'])})"
 
 
 def tables(results: Results) -> dict[str, str]:
@@ -128,7 +116,6 @@ def tables(results: Results) -> dict[str, str]:
         Column("default", lambda row: row["default"], ".1f", none="–"),
         Column("L-BFGS", lambda row: _others(row, "L-BFGS")),
         Column("SGD", lambda row: _others(row, "SGD")),
-        Column(RIVAL, lambda row: _others(row, RIVAL)),
         Column("the default ends after", lambda row: row["end"], ".1f"),
         Column("at a gap of", lambda row: gap_words(row["gap"])),
     ]

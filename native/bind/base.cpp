@@ -180,8 +180,8 @@ void bind_views(nb::module_& m) {
 
   nb::class_<Layout>(m, "Layout", "Views of a weight layout's arrays.")
       .def(nb::init<int, int64_t, int64_t, OptionalVector<int64_t>, OptionalVector<int32_t>,
-                    std::vector<OptionalVector<int64_t>>, OptionalVector<int64_t>, OptionalVector<int32_t>, bool, int64_t,
-                    OptionalVector<uint8_t>, OptionalVector<uint8_t>, OptionalVector<uint8_t>>(),
+                    std::vector<OptionalVector<int64_t>>, OptionalVector<int64_t>, OptionalVector<int32_t>, bool,
+                    int64_t, OptionalVector<uint8_t>, OptionalVector<uint8_t>, OptionalVector<uint8_t>>(),
            "n_labels"_a, "n_attributes"_a, "n_edge_attributes"_a, "state_ptr"_a.none(), "state_labels"_a.none(),
            "transition_codes"_a, "pair_ptr"_a.none(), "pair_codes"_a.none(), "boundary"_a, "n_free"_a = 0,
            "may_follow"_a = nb::none(), "may_begin"_a = nb::none(), "may_end"_a = nb::none())

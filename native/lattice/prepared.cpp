@@ -313,8 +313,7 @@ void NgramTables::show(Prepared& view) const {
   view.listed_sums = pairs && sparse_ && !options_.drop_zeros;
 }
 
-PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions, const PairOptions& pairs,
-                                 bool constrained)
+PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions, const PairOptions& pairs, bool constrained)
     : layout_(layout), constrained_(constrained && layout.may_begin != nullptr) {
   if (transitions) ngrams_.emplace(layout, pairs, constrained);
   const int Y = layout.n_labels, YP = padded_labels(Y);

@@ -176,7 +176,9 @@ def test_partial_labels_sum_over_all_sequences_that_agree(device, order, data):
     n_labels, labels = problem.layout.n_labels, problem.dataset.labels
     constraints = random_constraints(rng, n_labels) if rng.random() < 0.3 else None
     costs = rng.uniform(0, 2, (n_labels, n_labels)) * (1 - np.eye(n_labels)) if rng.random() < 0.3 else None
-    if constraints is not None:  # the members of the sets must be possible, not the label that stands for them
+    if (
+        constraints is not None
+    ):  # the members of the sets must be possible, not the label that stands for them
         members = sets.with_known(labels).by_position()
         assume(Restricted(problem.dataset, problem.layout, problem.w, constraints, members).feasible)
     known = (sets.rows < 0) | (np.isfinite(sets.scores).sum(axis=1)[sets.rows] == 1)  # a set of one label

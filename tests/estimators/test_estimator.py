@@ -307,7 +307,11 @@ def test_second_order_predicts_without_a_warning():
         ([["a"], ["b"]], [["A"], ["B"]], r"sequence 0, position 0: .*one sequence x is given as \[x\]"),
         ([{"w": "a"}, {"w": "b"}], ["A", "B"], r"one sequence x is given as \[x\]"),
         ([[["a"]], [["a"], ["b"]]], [["A"], ["A"]], "sequence 1: y has 1 labels and X has 2 positions"),
-        ([[["a"]], [["a"], ["b"]]], [["A"], ["A", set()]], "sequence 1, position 1: the set of labels is empty"),
+        (
+            [[["a"]], [["a"], ["b"]]],
+            [["A"], ["A", set()]],
+            "sequence 1, position 1: the set of labels is empty",
+        ),
         ([[["a"]], [["a"], ["b"]]], [1, [1, 2]], "sequence 0: the labels of a sequence must be a list"),
         ([[["a"], ["b"]]], ["AB"], "sequence 0: the labels of a sequence must be a list"),
         ([[["a"]]], [["A"], ["B"]], "y has 2 sequences and X has 1"),

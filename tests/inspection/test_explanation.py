@@ -4,7 +4,6 @@ import json
 import math
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +12,9 @@ from hypothesis import strategies as st
 
 import crfit
 import crfit.demo
-from crfit.errors import OptionError
+from crfit.errors import DataError, OptionError
 from crfit.inspection.explanation import Explainer
+from crfit.layout.constraints import Constraints
 from crfit.model import Model
 from oracle import Enumeration, Problem, problems
 
@@ -134,9 +134,7 @@ def test_constraints(order, data):
     problem = data.draw(problems(order=order).filter(several_labels))
     model, dataset = model_of(problem), problem.dataset
     Y, rng = problem.layout.n_labels, np.random.default_rng(problem.seed)
-    possible = SimpleNamespace(
-        follow=rng.random((Y, Y)) < 0.7, begin=rng.random(Y) < 0.8, end=rng.random(Y) < 0.8
-    )
+    possible = Constraints(rng.random((Y, Y)) < 0.7, rng.random(Y) < 0.8, rng.random(Y) < 0.8)
     model._constraints = possible
     sequence = Enumeration(replace(dataset, labels=None), problem.layout, problem.w).sequences[0]
     allowed = [
@@ -175,8 +173,8 @@ def test_constraints(order, data):
 def test_labels_that_constraints_rule_out():
     model = crfit.CRF().fit([[["a"], ["b"]]], [["A", "B"]]).model_
     none, every = np.zeros(2, dtype=bool), np.ones(2, dtype=bool)
-    model._constraints = SimpleNamespace(follow=np.ones((2, 2), dtype=bool), begin=none, end=every)
-    with pytest.raises(OptionError, match="neither label is possible"):
+    model._constraints = Constraints(np.ones((2, 2), dtype=bool), none, every)
+    with pytest.raises(DataError, match="no label is possible here"):
         model.explain([["a"], ["b"]], 0)
 
 

@@ -123,7 +123,7 @@ def test_odd_models_have_a_page(kind, tmp_path):
         if kind == "converted":
             from crfit.formats import crfsuite_model
 
-            crfsuite_model.write(model, tmp_path / "m.crfsuite")
+            crfsuite_model.write(model.constrain(), tmp_path / "m.crfsuite")
             model = crfit.load(tmp_path / "m.crfsuite")
         seen = examined(model, X, y)
     text = report(model, title="m", examined=seen)

@@ -2,8 +2,8 @@
 
 The text of a label is ``str(label)``; labels that are str themselves, such as members of a ``StrEnum``, are
 stored unchanged. Two labels may not have the same text, because a model could not tell them apart, and equal
-labels may not have different texts (``1``, ``True`` and ``1.0``). None stands for a label that is not known, and a
-set for one of its members (`crfit.data.label_sets`).
+labels may not have different texts (``1``, ``True`` and ``1.0``). None stands for a label that is not known,
+and a set for one of its members (`crfit.data.label_sets`).
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping

@@ -20,8 +20,8 @@ class Inference(Protocol):
     """Best paths, marginals and scores of the sequences of a dataset under a model's weights.
 
     With constraints, forbidden label sequences have probability 0; a sequence without a possible one raises
-    DataError. N tokens, S sequences, Y labels. Ties between paths are broken by the lower id of the last label, then of
-    the second-last label, and so on.
+    DataError. N tokens, S sequences, Y labels. Ties between paths are broken by the lower id of the last
+    label, then of the second-last label, and so on.
     """
 
     def viterbi(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:

@@ -116,8 +116,8 @@ def take_apart(model: Model, tool: str, *, edges: bool) -> Parts:
         )
     if model.constrained:
         warnings.warn(
-            f"models of {tool} cannot hold constraints on label sequences: it may tag sequences that the scheme "
-            "forbids",
+            f"models of {tool} cannot hold constraints on label sequences: it may tag sequences that are "
+            "forbidden here",
             CrfitWarning,
             stacklevel=4,
         )

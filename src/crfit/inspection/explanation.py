@@ -31,7 +31,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,14 +292,6 @@ class Explanations(tuple[Explanation, ...]):
         return notebook_tables(self)
 
 
-class Constraints(Protocol):
-    """Which label may follow which, [Y, Y], and with which a sequence may begin and end, [Y]."""
-
-    follow: NDArray[np.bool_]
-    begin: NDArray[np.bool_]
-    end: NDArray[np.bool_]
-
-
 class Explainer:
     """Explains positions of a dataset that was read with alphabets of its own.
 
@@ -314,7 +306,7 @@ class Explainer:
         self.dataset = model._complete(known) if model.task == "classify" else known
         self.names = model.labels
         self.ngrams = ngram_tables(model)
-        self.constraints: Constraints | None = getattr(model, "_constraints", None)
+        self.constraints = model._constraints
         if self.constraints is not None:
             self.ngrams[0] = np.where(self.constraints.follow, self.ngrams[0], -np.inf)
         self._latest: _Chain | None = None

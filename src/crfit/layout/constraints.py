@@ -8,8 +8,8 @@ spans. With the prefixes B (begin), I (inside), E (end), S (single) and the labe
     IOBES   I-x and E-x follow B-x or I-x, and only they do; sequences end outside of a span
     BILOU   the same with L for E and U for S
 
-A forbidden sequence has the score minus infinity: best paths, n-best lists and probabilities are exact for the
-others. `crfit.data.label_sets` restricts the labels of single positions.
+A forbidden sequence has the score minus infinity: best paths, n-best lists and probabilities are exact for
+the others. `crfit.data.label_sets` restricts the labels of single positions.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Constraints:
             if not (reached & self.end).any():
                 return False
             seen.add(state)
-            reached = self.follow[reached].any(axis=0)
+            reached = np.asarray(self.follow[reached].any(axis=0))
         return True
 
 
@@ -189,7 +189,7 @@ def first_violation(dataset: Dataset, constraints: Constraints) -> int | None:
 
 
 def violations(dataset: Dataset, constraints: Constraints) -> NDArray[np.bool_]:
-    """Positions whose label must not follow the one before, or begin or end a sequence, bool[N].
+    """Positions whose label must not follow the previous label, or begin or end a sequence, bool[N].
 
     Positions whose label is not known are skipped.
     """
@@ -218,7 +218,7 @@ def infeasible(
     for position in range(end - begin):
         row = -1 if sets is None else int(sets.rows[begin + position])
         if position > 0:
-            reached = constraints.follow[reached].any(axis=0)
+            reached = np.asarray(constraints.follow[reached].any(axis=0))
         if sets is not None and row >= 0:
             reached = reached & np.isfinite(sets.scores[row])
         if position == end - begin - 1:
@@ -239,4 +239,6 @@ def infeasible(
 def check_scheme_option(scheme: Any) -> None:
     """Raise OptionError unless this is a value of the option ``scheme``."""
     if scheme is not None and scheme != "auto" and scheme not in get_args(LabelScheme):
-        raise OptionError("scheme", shown(scheme), f"choose 'auto', {', '.join(get_args(LabelScheme))} or None")
+        raise OptionError(
+            "scheme", shown(scheme), f"choose 'auto', {', '.join(get_args(LabelScheme))} or None"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,9 @@ class CpuInference:
         allowed: LabelSets | None = None,
     ) -> None:
         self._dataset, self._constraints, self._allowed = dataset, decoder.constraints, allowed
-        self._masks = {} if allowed is None else {"mask_of": allowed.rows, "masks": allowed.scores}
+        self._masks: dict[str, Any] = {}
+        if allowed is not None:
+            self._masks = {"mask_of": allowed.rows, "masks": allowed.scores}
         check_memory(dataset, decoder.layout, lattice_bytes, "native")
         self._n_labels = decoder.layout.n_labels
         self._n_threads = resolve_threads(n_threads)
@@ -99,7 +102,7 @@ class CpuInference:
         log_z = self._solve(self._labelled(labels), node_marginals=marginals, path_score=scores)
         return scores - log_z, marginals
 
-    def _solve(self, data: _native.Data | None = None, **outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _solve(self, data: _native.Data | None = None, **outputs: Any) -> NDArray[np.float64]:
         """Fill the outputs and return log Z, float64[S]."""
         log_z = np.empty(self._dataset.n_sequences)
         data = self._data if data is None else data
