@@ -12,7 +12,7 @@ from crfit import pictures
 from crfit.demo import recipe_data
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import calibration as module
-from crfit.evaluation.calibration import plot_reliability, reliability, token_confidence
+from crfit.evaluation.calibration import plot_reliability, reliability, span_confidence, token_confidence
 from figure_rules import faults
 
 STRATEGIES = "uniform", "quantile"
@@ -126,6 +126,18 @@ def test_confidence_of_tokens_is_the_marginal_of_the_predicted_label(monkeypatch
     assert confidence.tolist() == pytest.approx([p for p, _ in expected])
     assert correct.tolist() == [right for _, right in expected]
     assert not correct.all()
+
+
+def test_confidence_of_spans_is_their_probability():
+    X, y = recipe_data(60, seed=3)
+    model = crfit.CRF(l2=5.0).fit(X[:20], y[:20]).model_
+    data = model.encode(X[20:], y[20:])
+    confidence, correct = span_confidence(model, data)
+    spans = [span for found in model.spans_many(X[20:]) for span in found]
+    np.testing.assert_allclose(confidence, [span.probability for span in spans])
+    scores = model.evaluate(data).to_dict()
+    assert (len(correct), correct.sum()) == (scores["predicted"], scores["correct"])
+    assert 0 < correct.sum() < len(correct)
 
 
 def test_data_without_labels_is_refused():

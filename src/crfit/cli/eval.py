@@ -17,10 +17,15 @@ from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
 from crfit.data import items, text
 from crfit.data.label_sets import hide_labels, known_runs
 from crfit.errors import OptionError
-from crfit.evaluation.calibration import plot_reliability, reliability, token_confidence
+from crfit.evaluation.calibration import (
+    plot_reliability,
+    reliability,
+    span_confidence,
+    token_confidence,
+)
 from crfit.evaluation.mistakes import Mistakes, find_mistakes
 from crfit.evaluation.scores import evaluate_ids, item_scores, item_text
-from crfit.evaluation.spans import Scheme
+from crfit.evaluation.spans import Scheme, resolve_scheme
 from crfit.files import check_writable
 from crfit.model import load
 from crfit.threads import resolve_threads
@@ -133,6 +138,8 @@ def command(
     kinds = {}  # of predictions: confidence and correctness of each
     if calibration or plot is not None:
         kinds["items" if classify else "tokens"] = token_confidence(loaded, dataset, n_threads=threads)
+        if resolve_scheme(scheme, loaded.labels) != "tokens":
+            kinds["spans"] = span_confidence(loaded, dataset, n_threads=threads)
     if plot is not None:
         drawn = {unit: reliability(*pairs) for unit, pairs in kinds.items()}
         plot_reliability(drawn, plot, title=f"Calibration on {os.path.basename(source.name)}")

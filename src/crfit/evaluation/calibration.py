@@ -36,6 +36,7 @@ from crfit.checks import check_whole_number
 from crfit.data import Dataset
 from crfit.data.dataset import recode
 from crfit.errors import DataError, OptionError
+from crfit.evaluation.spans import find_spans, resolve_scheme, span_rules
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -229,6 +230,44 @@ def token_confidence(
         correct.append(ids == block.labels)
         start = end
     return np.concatenate(parts), np.concatenate(correct)
+
+
+def span_confidence(
+    model: Model, dataset: Dataset, *, n_threads: int | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Compute the confidence of each predicted span, and whether it is correct, for `reliability`.
+
+    Parameters
+    ----------
+    model : Model
+        A model whose labels encode spans.
+    dataset : Dataset
+        Labelled sequences with any alphabets.
+    n_threads : int, optional
+        Number of threads; None uses all cores.
+
+    Returns
+    -------
+    confidence : float64 array of shape (n_spans,)
+        The probability of each span, as in `crfit.Model.spans`.
+    correct : bool array of shape (n_spans,)
+        Whether a true span has the same start, end and type.
+    """
+    own = recode(dataset, model)
+    if own.labels is None:
+        raise DataError("the data has no labels to compare with: give labelled data", file=dataset.source)
+    names = own.label_alphabet.strings()
+    rules = span_rules(names, resolve_scheme("auto", names))
+    starts, ends, types = (found.tolist() for found in find_spans(own.labels, own.seq_ptr, rules))
+    true = set(zip(starts, ends, (rules.types[kind] for kind in types), strict=True))
+    found = model.spans_many(own, n_threads=n_threads)
+    each = [
+        (span.probability, (int(first) + span.start, int(first) + span.end, span.type) in true)
+        for first, spans in zip(own.seq_ptr[:-1], found, strict=True)
+        for span in spans
+    ]
+    confidence, correct = zip(*each, strict=True) if each else ((), ())
+    return np.array(confidence, dtype=np.float64), np.array(correct, dtype=np.bool_)
 
 
 def plot_reliability(
