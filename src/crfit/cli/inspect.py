@@ -12,7 +12,7 @@ from crfit.cli.arguments import COMMON, JSON, options, same_file, section
 from crfit.cli.output import Verb, announce_terminal, debug_option, say, table
 from crfit.data import text
 from crfit.errors import OptionError
-from crfit.inspection.facts import OPTIONS, plain
+from crfit.inspection.facts import OPTIONS, constraint_words, plain
 from crfit.model import Model, load
 from crfit.names import printable
 
@@ -149,22 +149,7 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
         ("labels", " ".join(map(printable, model.labels))),
         ("input", reads),
         ("options", ", ".join(f"{name} {plain(value)}" for name, value in shown.items())),
-        ("constraints", printable(_limits(model.options.get("constraints", {})))),
+        ("constraints", constraint_words(model)),
         ("training", trained),
     ]
     return [row for row in rows if row[1]]
-
-
-def _limits(constraints: dict[str, Any]) -> str:
-    """Constraints on label sequences in words."""
-    told = [f"scheme {constraints['scheme']}"] if "scheme" in constraints else []
-    if forbidden := constraints.get("forbid"):
-        told.append("never " + ", ".join(" ".join(pair) for pair in forbidden))
-    for label, allowed in constraints.get("require", {}).items():
-        told.append(f"after {label} only {_names(allowed)}")
-    told += [f"{end} {_names(constraints[end])}" for end in ("first", "last") if end in constraints]
-    return "; ".join(told)
-
-
-def _names(labels: str | list[str]) -> str:
-    return labels if isinstance(labels, str) else " or ".join(labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from crfit.names import brief
+from crfit.names import brief, printable
 
 if TYPE_CHECKING:
     from crfit.model import Model
@@ -27,9 +27,26 @@ def facts(model: Model) -> dict[str, str]:
         "weights": size,
         "labels": f"{len(model.labels)}: {labels}",
         "options": ", ".join(f"{key} {plain(model.options[key])}" for key in OPTIONS if key in model.options),
+        "constraints": constraint_words(model),
         "training": outcome(run),
     }
     return {key: words for key, words in found.items() if words}
+
+
+def constraint_words(model: Model) -> str:
+    """Constraints on label sequences in words; empty without any."""
+    given = model.options.get("constraints", {})
+    told = [f"scheme {given['scheme']}"] if "scheme" in given else []
+    if forbidden := given.get("forbid"):
+        told.append("never " + ", ".join(" ".join(pair) for pair in forbidden))
+    for label, allowed in given.get("require", {}).items():
+        told.append(f"after {label} only {_names(allowed)}")
+    told += [f"{end} {_names(given[end])}" for end in ("first", "last") if end in given]
+    return printable("; ".join(told))
+
+
+def _names(labels: str | list[str]) -> str:
+    return labels if isinstance(labels, str) else " or ".join(labels)
 
 
 def outcome(run: Mapping[str, Any]) -> str:

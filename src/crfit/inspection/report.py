@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from crfit import pages
 from crfit.evaluation import Scores, evaluate_ids
+from crfit.evaluation.calibration import reliability
 from crfit.inspection.cases import Case, Examined
 from crfit.inspection.explanation import N_LISTED
-from crfit.inspection.facts import OPTIONS, plain
+from crfit.inspection.facts import OPTIONS, constraint_words, plain
 from crfit.inspection.tables import explanation_table, headline, name, tables_style
 from crfit.inspection.weights import WeightedFeature, summary, top_edges, top_weights, transitions
 from crfit.names import brief, counted, probability
@@ -60,23 +61,6 @@ class Bin(NamedTuple):
     confidence: float
     accuracy: float
     number: int
-
-
-def reliability(probabilities: NDArray[np.float64], right: NDArray[np.bool_], n_bins: int = 10) -> list[Bin]:
-    """Bins of equal width in confidence, without empty ones."""
-    places = np.minimum((probabilities * n_bins).astype(np.int64), n_bins - 1)
-    found = []
-    for k in range(n_bins):
-        own = places == k
-        if own.any():
-            found.append(Bin(float(probabilities[own].mean()), float(right[own].mean()), int(own.sum())))
-    return found
-
-
-def calibration_error(bins: Sequence[Bin]) -> float:
-    """Mean distance of confidence and accuracy, weighted by the number of predictions."""
-    total = sum(one.number for one in bins)
-    return sum(one.number * abs(one.confidence - one.accuracy) for one in bins) / total if total else 0.0
 
 
 def write_report(
@@ -169,7 +153,10 @@ def _facts(model: Model) -> Element:
             "norm of the weights": f"{sizes.norm:.4g}",
             "training data": _training_size(run),
         },
-        "Options": {key: plain(model.options[key]) for key in OPTIONS if key in model.options},
+        "Options": {
+            **{key: plain(model.options[key]) for key in OPTIONS if key in model.options},
+            **({"constraints": words} if (words := constraint_words(model)) else {}),
+        },
         "Training": {
             "trainer": str(run.get("trainer", "")),
             "iterations": _number(run.get("iterations"), "{:,}"),
@@ -431,10 +418,12 @@ def _confusion(scores: Scores) -> Element | None:
 def _calibration(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> Element | None:
     if not len(probabilities):
         return None
-    bins = reliability(probabilities, right)
+    found = reliability(probabilities, right)
+    rows = zip(found.confidence.tolist(), found.correct.tolist(), found.counts.tolist(), strict=True)
+    bins = [Bin(*row) for row in rows if row[2]]
     words = (
         "How often labels are right, against the probability that the model gives them. On the diagonal the "
-        f"probabilities can be trusted. Mean distance to it: {100 * calibration_error(bins):.2f} points."
+        f"probabilities can be trusted. Mean distance to it: {100 * found.ece:.2f} points."
     )
     head = [node("th", title, scope="col", class_="number") for title in ("confidence", "accuracy", "tokens")]
     body = []
@@ -633,4 +622,4 @@ def _log_ticks(low: float, high: float) -> list[float]:
         ]
         if len(found) >= 3:
             return found[:: max(1, len(found) // 6)]
-    return [float(f"{value:.2g}") for value in (10**y for y in _ticks(low, high, 4))]
+    return _ticks(10.0**low, 10.0**high, 4)
