@@ -106,7 +106,7 @@ def complete(data: Dataset) -> Dataset:
 
 def pieces(data: Dataset) -> Dataset:
     """The runs of tokens with labels, each as a sequence."""
-    known, seq_ptr = known_runs(data)
+    known, seq_ptr, _ = known_runs(data)
     attr_ptr, chosen = rows(data.attr_ptr, known)
     values = None if data.attr_values is None else data.attr_values[chosen]
     return Dataset(

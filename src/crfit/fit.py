@@ -45,6 +45,7 @@ from crfit.layout.constraints import (
     check_scheme_option,
     detect_scheme,
     make_constraints,
+    share_invalid,
 )
 from crfit.layout.costs import CostsOption, cost_table, read_costs
 from crfit.model import Model
@@ -180,6 +181,11 @@ def choose_scheme(dataset: Dataset, options: FitOptions) -> LabelScheme | None:
     if options.task == "classify":
         return None
     scheme = detect_scheme(dataset) if options.scheme == "auto" else options.scheme
+    if scheme is not None and options.scheme != "auto" and not options.scheme_in_training:
+        wrong = share_invalid(dataset, make_constraints(dataset.label_alphabet.strings(), scheme=scheme))
+        if wrong > 0.5:
+            remedy = f"{wrong:.0%} of the training sequences violate it: name another, 'auto' or None"
+            raise OptionError("scheme", scheme, remedy)
     if scheme is None and options.scheme_in_training:
         remedy = "the labels follow no scheme: name one with scheme, or leave this option out"
         raise OptionError("scheme_in_training", True, remedy)
@@ -328,8 +334,9 @@ class HeldOutScorer:
         )
         predicted, _ = inference.viterbi()
         scheme: Scheme = "auto" if self.task == "tag" else "tokens"
-        at, runs = known_runs(data)
-        self.latest = evaluate_ids(data.labels[at], predicted[at], runs, data.label_alphabet, scheme)
+        at, runs, sequences = known_runs(data)
+        names = data.label_alphabet
+        self.latest = evaluate_ids(data.labels[at], predicted[at], runs, names, scheme, sequences)
         return self.latest
 
     def watched(self, weights: Vector) -> dict[str, float]:

@@ -219,7 +219,7 @@ def test_train_summary_for_people(call, recipes, tmp_path):
     ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "--max-iter", 2, "--l1", 1, "-q")
     assert (ran.code, ran.err) == (0, "")
     assert [line.split()[0] for line in ran.out.splitlines()] == [
-        "model", "data", "weights", "objective", "trainer", "chosen", "stopped",
+        "model", "data", "weights", "scheme", "objective", "trainer", "chosen", "stopped",
     ]  # fmt: skip
     assert "nonzero" in ran.out
     assert not any(line.endswith(" ") for line in ran.out.splitlines())

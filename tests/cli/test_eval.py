@@ -7,7 +7,7 @@ import pytest
 
 import crfit
 from cli_helpers import FORMATS, blocks
-from crfit.evaluation.calibration import reliability, token_confidence
+from crfit.evaluation.calibration import reliability, span_confidence, token_confidence
 from crfit.evaluation.mistakes import find_mistakes
 
 
@@ -156,7 +156,9 @@ def test_calibration(call, recipes, weak, tmp_path):
     model = crfit.load(weak / "columns")
     pairs = token_confidence(model, model.read(test))
     ran = call("eval", "-m", weak / "columns", test, "--calibration", code=0)
-    assert ran.out.endswith("\n" + reliability(*pairs).to_text())
+    spans = span_confidence(model, model.read(test))
+    tables = reliability(*pairs).to_text(), reliability(*spans).to_text("spans")
+    assert ran.out.endswith("\n" + "\n".join(tables))
     assert not picture.exists()
     ran = call("eval", "-m", weak / "columns", test, "--calibration-plot", picture, "--json", code=0)
     assert picture.read_bytes().startswith(b"\x89PNG")

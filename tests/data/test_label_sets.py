@@ -192,9 +192,12 @@ def test_runs_of_known_labels(known):
             if one:
                 runs[-1].append(n)
             open_, n = one, n + 1
-    at, ptr = known_runs(data)
+    at, ptr, sequences = known_runs(data)
     positions = np.arange(data.n_tokens)[at]
     assert [positions[a:b].tolist() for a, b in pairwise(ptr)] == runs
+    assert [
+        int(np.searchsorted(data.seq_ptr, run[0], side="right")) - 1 for run in runs
+    ] == sequences.tolist()
 
 
 def test_nothing_known_is_an_error():

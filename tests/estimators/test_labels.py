@@ -168,8 +168,17 @@ def test_scores_of_labels_that_are_not_strings():
     assert crfit.evaluate([[Tag.WORD, Tag.REST]], [["B-W", "O"]]).f1 == 100.0
     with pytest.raises(DataError, match="apart"):
         crfit.evaluate([[1]], [["1"]])
-    with pytest.raises(DataError, match="a label is None"):
-        crfit.evaluate([["A", None]], [["A", "A"]])
+
+
+def test_positions_without_a_known_label_are_not_scored():
+    gold = [["B-X", None, "I-X"], ["O", {"O", "B-X"}], [None]]
+    scores = crfit.evaluate(gold, [["B-X", "O", "I-X"], ["B-X", "O"], ["O"]])
+    assert (scores.accuracy, scores.sequence_accuracy) == (
+        pytest.approx(200 / 3),
+        50.0,
+    )  # the last has no labels
+    with pytest.raises(DataError, match="no label is known"):
+        crfit.evaluate([[None]], [["A"]])
 
 
 def test_class_weights_costs_and_sets_take_labels_as_they_are():

@@ -195,3 +195,30 @@ def test_classifiers_have_no_constraints():
             ask([["a"]])
     with pytest.raises(OptionError, match="this model classifies items"):
         model.most_uncertain([[["a"]]], 1)
+
+
+def test_fixed_labels_of_many_sequences_are_a_list_of_mappings(small):
+    X = [[["a"], ["b"]]] * 2
+    for wrong in ({0: "O"}, "ab", [{0: "O"}], [None]):
+        with pytest.raises(OptionError, match="one mapping"):
+            small.tag_many(X, fixed=wrong)
+    with pytest.raises(OptionError, match="give a mapping from positions"):
+        small.tag(X[0], fixed=["O"])
+    assert small.tag_many(X, fixed=[None, {0: "O"}])[1][0] == "O"
+
+
+def test_further_constraints_keep_the_scheme(small):
+    model = small.constrain(scheme="BIO")
+    assert model.constrain(first="O").options["constraints"] == {"scheme": "BIO", "first": "O"}
+    assert model.constrain(first="O", scheme=None).options["constraints"] == {"first": "O"}
+    assert not model.constrain().constrained
+
+
+def test_a_scheme_that_does_not_fit_is_refused(small):
+    with pytest.raises(OptionError, match="no label begins with E- or S-"):
+        small.constrain(scheme="IOBES")
+    with pytest.raises(OptionError, match="give a mapping"):
+        small.constrain(require=[("O", "B-P")])
+    X, y = [[["a"], ["b"]]] * 3, [["B-X", "I-X"]] * 3
+    with pytest.raises(OptionError, match="100% of the training sequences violate it"):
+        crfit.CRF(scheme="IOB1").fit(X, y)

@@ -125,8 +125,8 @@ def command(
     predicted = loaded.tag_dataset(dataset, n_threads=threads)
     assert dataset.labels is not None  # read with labels
     names, scheme = dataset.label_alphabet, "tokens" if classify else scheme
-    at, runs = known_runs(dataset)
-    scores = evaluate_ids(dataset.labels[at], predicted[at], runs, names, scheme)
+    at, runs, sequences = known_runs(dataset)
+    scores = evaluate_ids(dataset.labels[at], predicted[at], runs, names, scheme, sequences)
     n_confusions = N_CONFUSIONS if confusion else 0
 
     wrong: tuple[Mistakes, Labelled] | None = None

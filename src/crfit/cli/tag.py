@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.cli.arguments import COMMON, JSON, LOADED, THREADS, options, section
-from crfit.cli.output import Verb, announce_terminal, debug_option
+from crfit.cli.output import Verb, announce_terminal, debug_option, say
 from crfit.cli.unknown_names import warn_unknown_attributes
 from crfit.data import Dataset, items, text
 from crfit.errors import OptionError
@@ -151,7 +151,11 @@ def _check(model: Model, given: dict[str, Any], as_json: bool) -> None:
         raise OptionError("decoding", given["decoding"], f"leave out --{min(other)}, which is about paths")
     if "threshold" in chosen and "nbest" in chosen and "spans" not in chosen:
         raise OptionError("threshold", given["threshold"], "leave out --nbest, or add --spans")
-    if "abstain" in chosen and ("threshold" not in chosen or "spans" in chosen):
+    if "abstain" in chosen and "spans" in chosen:
+        raise OptionError(
+            "abstain", given["abstain"], "spans below --threshold are left out: leave this out too"
+        )
+    if "abstain" in chosen and "threshold" not in chosen:
         raise OptionError(
             "abstain", given["abstain"], "is printed for labels below --threshold: give that too"
         )
@@ -298,7 +302,7 @@ def _as_text(answer: Answer, style: Style, rows: list[list[str]] | None) -> str:
     if answer.confidence is not None:
         p, margin, entropy = answer.confidence
         told = f"probability {p:.6f}, margin {margin:.6f}, entropy {entropy:.6f}"
-        lines.append(f"# sequence {answer.number}: {told}")
+        say(f"sequence {answer.number}: {told}")  # not among the rows, which may be labelled and read again
     if answer.spans is not None:
         lines += [_span_line(answer.number, span, rows) for span in answer.spans[0]]
         return "".join(f"{line}\n" for line in lines)

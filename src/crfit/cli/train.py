@@ -435,6 +435,7 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     classify = given["task"] == "classify"
     size = f"{summary['n_sequences']:,} {'items' if classify else 'sequences'}, "
     size += "" if classify else f"{summary['n_tokens']:,} tokens, "
+    scheme = fit.model.options.get("constraints", {}).get("scheme")
     weights = f"{summary['n_weights']:,}"
     if given["l1"] > 0:
         weights += f", {int((result.weights != 0.0).sum()):,} nonzero"
@@ -443,6 +444,9 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
         ("data", f"{size}{summary['n_labels']:,} labels, {summary['n_attributes']:,} attributes"),
         ("weights", weights),
     ]
+    if scheme is not None:
+        found = "detected; " if given["scheme"] == "auto" else ""
+        rows.append(("scheme", f"{scheme}, {found}only valid label sequences are tagged"))
     if (merged := summary.get("merged")) is not None:
         same = summary["n_attributes"] - merged["attributes"]
         rows.append(("merged", f"{merged['weights']:,} weights after merging {same:,} identical attributes"))

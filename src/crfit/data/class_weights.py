@@ -39,7 +39,10 @@ def class_weights(
     given = classes.tolist()
     if absent := [c for c in class_weight if c not in given]:
         raise OptionError("class_weight", class_weight, f"remove the classes {absent}, which are not in y")
-    found = np.array([class_weight.get(c, 1.0) for c in given], dtype=np.float64)
+    try:
+        found = np.array([class_weight.get(c, 1.0) for c in given], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError("class_weight", class_weight, "weights must be numbers") from None
     if not (np.isfinite(found) & (found >= 0.0)).all():
         raise OptionError("class_weight", class_weight, "weights must be finite and not negative")
     return found
@@ -49,7 +52,7 @@ def weigh_classes(dataset: Dataset, class_weight: ClassWeight) -> Dataset:
     """Multiply the weight of each sequence by the mean weight of its known labels, 1 without any."""
     if class_weight is None or dataset.labels is None:
         return dataset
-    known, _ = known_runs(dataset)
+    known = known_runs(dataset).at
     labels, names = dataset.labels[known], np.array(dataset.label_alphabet.strings(), dtype=object)
     each = class_weights(class_weight, names, labels)
     assert each is not None

@@ -74,9 +74,7 @@ class LabelSets(NamedTuple):
         return np.append((self.scores == 0.0).sum(axis=1) == 1, True)[self.rows]
 
 
-def make_label_sets(
-    names: Sequence[str], lengths: Sequence[int], allowed: Iterable[Mapping[int, Names] | None]
-) -> LabelSets | None:
+def make_label_sets(names: Sequence[str], lengths: Sequence[int], allowed: Iterable[Any]) -> LabelSets | None:
     """Sets from one mapping per sequence, from positions to a label or several; None without any.
 
     Negative positions count from the end.
@@ -87,6 +85,9 @@ def make_label_sets(
     rows = np.full(sum(lengths), -1, dtype=np.int32)
     begin = 0
     for sequence, (length, given) in enumerate(zip(lengths, allowed, strict=True)):
+        if given is not None and not isinstance(given, Mapping):
+            remedy = "give a mapping from positions to labels, as {2: 'B-CITY'}"
+            raise OptionError("fixed", type(given).__name__, remedy)
         for position, labels in (given or {}).items():
             if isinstance(position, bool) or not isinstance(position, int | np.integer):
                 raise OptionError("position", position, "give the number of a position, from 0 on")
@@ -313,20 +314,35 @@ def check_known(dataset: Dataset) -> None:
         raise DataError("no label is known: give some labels to learn from", file=dataset.source)
 
 
-def known_runs(dataset: Dataset) -> tuple[Any, NDArray[np.int64]]:
-    """Index of the positions with a known label, and their runs as sequences, for scores.
+class KnownRuns(NamedTuple):
+    """The positions with a known label, for scores.
 
-    A run ends at the end of a sequence or before a position whose label is not known.
+    `at` is their index, `runs` the offsets of the runs that they form, and `sequences` the sequence of each
+    run. A run ends at the end of a sequence or before a position whose label is not known.
     """
+
+    at: Any
+    runs: NDArray[np.int64]
+    sequences: NDArray[np.int64]
+
+
+def known_runs(dataset: Dataset) -> KnownRuns:
+    """Runs of known labels of a dataset; DataError if no label is known."""
     if dataset.label_sets is None:
-        return slice(None), dataset.seq_ptr
-    known = np.flatnonzero(dataset.label_sets.rows < 0)
-    if not known.size:
+        return KnownRuns(slice(None), dataset.seq_ptr, np.arange(dataset.n_sequences))
+    known = dataset.label_sets.rows < 0
+    if not known.any():
         message = "no label is known, so there is nothing to score against: give labelled data"
         raise DataError(message, file=dataset.source)
-    of = np.repeat(np.arange(dataset.n_sequences), dataset.lengths)[known]
-    begins = np.flatnonzero((np.diff(known, prepend=-2) > 1) | (np.diff(of, prepend=-1) > 0))
-    return known, offsets(np.diff(np.append(begins, len(known))))
+    return runs_of(known, dataset.seq_ptr)
+
+
+def runs_of(known: NDArray[np.bool_], seq_ptr: NDArray[np.int64]) -> KnownRuns:
+    """Runs of the positions that are known, bool[N]."""
+    at = np.flatnonzero(known)
+    of = np.repeat(np.arange(len(seq_ptr) - 1), np.diff(seq_ptr))[at]
+    begins = np.flatnonzero((np.diff(at, prepend=-2) > 1) | (np.diff(of, prepend=-1) > 0))
+    return KnownRuns(at, offsets(np.diff(np.append(begins, len(at)))), of[begins])
 
 
 def _data_error(dataset: Dataset, token: int, message: str) -> DataError:

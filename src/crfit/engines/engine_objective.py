@@ -172,6 +172,16 @@ class EngineObjective(Objective, ABC):
             self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
         if partial:
             self.capabilities -= {"subset", "expectations"}
+        #: What keeps online steps and the dual from being used.
+        self.limits = tuple(
+            name
+            for name, there in (
+                ("partial labels", partial),
+                ("costs", offsets is not None),
+                ("constraints", constraints is not None),
+            )
+            if there
+        )
         self.dataset, self.layout = dataset, layout
         self.arithmetic, self.offsets, self.constraints = arithmetic, offsets, constraints
         self.n_threads = resolve_threads(n_threads)

@@ -183,8 +183,8 @@ class CRF(Estimator):
         "auto" does it where it saves time.
     scheme : {"auto", "BIO", "IOB1", "IOBES", "BILOU"} or None, default="auto"
         How labels encode spans. Predicted label sequences are always valid in the scheme: with BIO, ``I-x``
-        only follows ``B-x`` or ``I-x``. "auto" detects the scheme that all training sequences follow, if
-        any; None allows every sequence.
+        only follows ``B-x`` or ``I-x``. "auto" detects the scheme that at least 99.9 % of the training
+        sequences follow, if any; None allows every sequence.
     scheme_in_training : bool, default=False
         Whether invalid sequences have probability 0 in training too. Batch trainers only, such as `lbfgs`.
     class_weight : None, "balanced" or dict, default=None
@@ -441,7 +441,7 @@ class CRF(Estimator):
         data = recode(read_labelled(X, y, self.n_threads, model, known)[0], model)
         if data.n_tokens == 0:
             raise DataError("X is empty: give at least one sequence to score")
-        at, _ = known_runs(data)
+        at = known_runs(data).at
         right = (model.tag_dataset(data, n_threads=self.n_threads) == data.labels)[at]
         if sample_weight is None:
             return float(right.mean())

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit.checks import first_outside
+from crfit.data.label_sets import runs_of
 from crfit.data.label_texts import distinct_texts
 from crfit.errors import DataError, OptionError
 from crfit.evaluation.spans import OUTSIDE, Scheme, count_spans, resolve_scheme
@@ -274,10 +275,13 @@ def evaluate_ids(
     seq_ptr: ArrayLike,
     label_names: Iterable[str],
     scheme: Scheme = "auto",
+    sequences: NDArray[np.integer] | None = None,
 ) -> Scores:
     """Score predicted label ids, int[n_tokens]; sequence i is ``seq_ptr[i]:seq_ptr[i+1]``.
 
     `label_names` must be distinct; `scheme` defines how labels encode spans, ``auto`` detects it from them.
+    Where labels of a sequence are not known, its parts are given like sequences, and `sequences`, ascending,
+    says to which sequence each belongs.
     """
     names = list(label_names)
     if len(set(names)) != len(names):
@@ -295,7 +299,10 @@ def evaluate_ids(
 
     wrong = gold != predicted
     wrong_before = np.concatenate(([0], np.cumsum(wrong)))
-    n_correct_sequences = int(np.count_nonzero(np.diff(wrong_before[seq_ptr]) == 0))
+    wrong_in = np.diff(wrong_before[seq_ptr])
+    if sequences is not None and len(wrong_in):
+        wrong_in = np.add.reduceat(wrong_in, np.flatnonzero(np.diff(sequences, prepend=-1)))
+    n_correct_sequences = int(np.count_nonzero(wrong_in == 0))
 
     n_labels = len(names)
     gold_counts = np.bincount(gold, minlength=n_labels)
@@ -321,7 +328,7 @@ def evaluate_ids(
     return Scores(
         scheme=resolved,
         n_tokens=len(gold),
-        n_sequences=len(seq_ptr) - 1,
+        n_sequences=len(wrong_in),
         n_correct_tokens=len(gold) - int(np.count_nonzero(wrong)),
         n_correct_sequences=n_correct_sequences,
         overall=Score("", int(spans.gold.sum()), int(spans.predicted.sum()), int(spans.correct.sum())),
@@ -356,7 +363,8 @@ def evaluate(
     ----------
     gold, predicted : sequence of sequences of labels
         Labels of each sequence; the numbers of sequences and their lengths must match. Labels that are not
-        str, such as numbers, are scored and listed by their text, ``str(label)``.
+        str, such as numbers, are scored and listed by their text, ``str(label)``. Positions whose gold label
+        is None or a set are not scored.
     scheme : {"auto", "conll", "iobes", "tokens"}
         How labels encode spans, see `crfit.evaluation.spans`; ``auto`` detects it from the labels.
 
@@ -385,19 +393,29 @@ def evaluate(
     if (lengths != guess_lengths).any():
         i = int(np.flatnonzero(lengths != guess_lengths)[0])
         raise DataError(f"{lengths[i]} gold labels but {guess_lengths[i]} predicted labels", sequence=i)
+    seq_ptr = np.concatenate(([0], np.cumsum(lengths)))
+    unknown = set(map(type, chain.from_iterable(gold))) & {type(None), set, frozenset}
+    if unknown:
+        known = np.array([not isinstance(one, set | frozenset | None) for one in chain.from_iterable(gold)])
+        if not known.any():
+            raise DataError("no label is known, so there is nothing to score against: give labels")
+        at, seq_ptr, sequences = runs_of(known, seq_ptr)
+        gold, predicted = (
+            [[each[n] for n in at.tolist()]]
+            for each in (list(chain.from_iterable(gold)), list(chain.from_iterable(predicted)))
+        )
     seen: set[Hashable] = set().union(*gold, *predicted)
     if None in seen:
-        raise DataError("a label is None: leave out the positions without a label")
+        raise DataError("a predicted label is None: leave out the positions without a label")
     texts: dict[Hashable, str] = {label: label for label in seen if type(label) is str}
     if len(texts) < len(seen):
         texts = distinct_texts(chain(gold, predicted))
     names = sorted(texts.values())
     number = {name: i for i, name in enumerate(names)}
     ids = {label: number[text] for label, text in texts.items()}
-    n_tokens = int(lengths.sum())
+    n_tokens = sum(map(len, gold))
     gold_ids, predicted_ids = (
         np.fromiter((ids[label] for label in chain.from_iterable(side)), dtype=np.int64, count=n_tokens)
         for side in (gold, predicted)
     )
-    seq_ptr = np.concatenate(([0], np.cumsum(lengths)))
-    return evaluate_ids(gold_ids, predicted_ids, seq_ptr, names, scheme)
+    return evaluate_ids(gold_ids, predicted_ids, seq_ptr, names, scheme, sequences if unknown else None)

@@ -123,6 +123,8 @@ def make_constraints(
             raise OptionError("forbid", pair, "give pairs of labels, as [('O', 'I-CITY')]")
         before, after = (int(np.flatnonzero(members("forbid", one, ids))[0]) for one in pair)
         follow[before, after] = False
+    if require is not None and not isinstance(require, Mapping):
+        raise OptionError("require", type(require).__name__, "give a mapping, as {'B-QTY': ['B-UNIT']}")
     for label, allowed in (require or {}).items():
         follow[members("require", label, ids)] &= members("require", allowed, ids)
     if first is not None:
@@ -142,6 +144,9 @@ def _of_scheme(scheme: LabelScheme, names: Sequence[str]) -> Constraints:
     if scheme not in get_args(LabelScheme):
         raise OptionError("scheme", scheme, f"choose {', '.join(get_args(LabelScheme))}, 'auto' or None")
     roles, kinds = _parts(names)
+    if scheme in ("IOBES", "BILOU") and "B" in roles and not {"E", "S"} & set(roles):
+        ends, single = ("E", "S") if scheme == "IOBES" else ("L", "U")
+        raise OptionError("scheme", scheme, f"no label begins with {ends}- or {single}-: name another scheme")
 
     def role(letters: str) -> NDArray[np.bool_]:
         return np.array([one in letters for one in roles], dtype=bool)
@@ -176,10 +181,17 @@ def detect_scheme(dataset: Dataset) -> LabelScheme | None:
         found = _of_scheme(scheme, names)
         if found.trivial:
             continue
-        invalid = np.logical_or.reduceat(violations(dataset, found), dataset.seq_ptr[:-1])
-        if invalid.sum() <= SLIPS * dataset.n_sequences:
+        if share_invalid(dataset, found) <= SLIPS:
             return scheme
     return None
+
+
+def share_invalid(dataset: Dataset, constraints: Constraints) -> float:
+    """Share of the sequences whose labels violate the constraints."""
+    if dataset.n_sequences == 0:
+        return 0.0
+    invalid = np.logical_or.reduceat(violations(dataset, constraints), dataset.seq_ptr[:-1])
+    return float(invalid.mean())
 
 
 def first_violation(dataset: Dataset, constraints: Constraints) -> int | None:

@@ -262,9 +262,10 @@ class Model(Tagger):
             raise DataError(
                 "the data has no labels to score against: give labelled data", file=dataset.source
             )
-        at, runs = known_runs(own)
+        at, runs, sequences = known_runs(own)
         predicted = self.tag_dataset(own, n_threads=n_threads)
-        return evaluate_ids(own.labels[at], predicted[at], runs, own.label_alphabet, scheme)
+        names = own.label_alphabet
+        return evaluate_ids(own.labels[at], predicted[at], runs, names, scheme, sequences)
 
     @overload
     def explain(

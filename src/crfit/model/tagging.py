@@ -172,7 +172,7 @@ class Tagger:
     def constrain(
         self: _Self,
         *,
-        scheme: LabelScheme | None = None,
+        scheme: LabelScheme | Literal["same"] | None = "same",
         forbid: Forbidden = (),
         require: Mapping[str, Names] | None = None,
         first: Names | None = None,
@@ -180,13 +180,14 @@ class Tagger:
     ) -> _Self:
         """The model with other constraints on label sequences; without arguments, with none.
 
-        Weights are shared with this model. `save` stores the constraints in the file.
+        All constraints but the scheme are replaced. Weights are shared with this model. `save` stores the
+        constraints in the file.
 
         Parameters
         ----------
-        scheme : {"BIO", "IOB1", "IOBES", "BILOU"}, optional
+        scheme : {"same", "BIO", "IOB1", "IOBES", "BILOU"} or None, default="same"
             How labels encode spans: what the scheme forbids, such as ``I-x`` after ``O`` in BIO, gets
-            probability 0.
+            probability 0. "same" is that of this model, if another argument is given; None is no scheme.
         forbid : iterable of (str, str)
             Pairs of neighbouring labels that must not occur.
         require : mapping of str to str or iterable of str, optional
@@ -202,13 +203,16 @@ class Tagger:
         >>> model.constrain(scheme="BIO", forbid=[("B-NAME", "O")]).tag([["Baker"], ["is"]])
         ['B-NAME', 'I-NAME']
         """
+        if scheme == "same":
+            others = bool(forbid) or require is not None or first is not None or last is not None
+            scheme = self._scheme if others else None
         pairs: Any = forbid
         if isinstance(pairs, Iterable) and not isinstance(pairs, str):
             pairs = list(pairs)
         given: dict[str, Any] = {"scheme": scheme, "forbid": pairs, "require": require}
         given |= {"first": first, "last": last}
         other = copy.copy(self)
-        other._limit({name: value for name, value in given.items() if value})
+        other._limit({name: value for name, value in given.items() if value not in (None, [], {})})
         return other
 
     @overload
@@ -1082,11 +1086,16 @@ def _numbered(lengths: list[int]) -> Iterator[None]:
 
 def _without_empty(fixed: Sequence[Fixed | None] | None, lengths: list[int]) -> Sequence[Fixed | None] | None:
     """The entries of the sequences that have positions; None if no labels are fixed."""
-    if fixed is None or not any(fixed):
+    if fixed is None:
         return None
+    if isinstance(fixed, Mapping | str) or not isinstance(fixed, Sequence):
+        remedy = "give a list with one mapping, or None, for each sequence"
+        raise OptionError("fixed", type(fixed).__name__, remedy)
     if len(fixed) != len(lengths):
         remedy = f"give one mapping or None for each of {len(lengths)} sequences"
         raise OptionError("fixed", f"{len(fixed)} entries", remedy)
+    if not any(one is not None for one in fixed):
+        return None
     return [one for one, length in zip(fixed, lengths, strict=True) if length]
 
 

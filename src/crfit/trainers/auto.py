@@ -69,7 +69,7 @@ RULES = (
         lambda objective: "offsets" in objective.capabilities and "online" not in objective.capabilities,
         "lbfgs",
         lambda objective: LBFGS(),
-        "newton_cg cannot warm up on this objective; lbfgs needs only value and gradient",
+        "newton_cg cannot warm up with partial labels, costs or a scheme in training; lbfgs needs no warm-up",
     ),
     Rule(
         "a custom objective that newton_cg cannot use",

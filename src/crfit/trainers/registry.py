@@ -371,6 +371,12 @@ def options_of(trainer: Trainer) -> dict[str, Any]:
     return {entry.name: getattr(instance, entry.name) for entry in entries}
 
 
+def _described(objective: Objective) -> str:
+    """The objective in words: what limits it, or its class."""
+    limits = getattr(objective, "limits", ())
+    return f"training with {' and '.join(limits)}" if limits else type(objective).__name__
+
+
 def _unmet(info: TrainerInfo, objective: Objective) -> tuple[list[str], list[str]]:
     """Capabilities that the objective lacks, and penalties that the trainer does not handle."""
     missing = sorted(info.needs - objective.capabilities)
@@ -406,7 +412,7 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     reasons = []
     reasons += [f"needs {IN_WORDS[name]}" for name in missing if name in IN_WORDS]
     if plain := [name for name in missing if name not in IN_WORDS]:
-        reasons.append(f"needs {', '.join(plain)}, which {type(objective).__name__} does not offer")
+        reasons.append(f"needs {', '.join(plain)}, which {_described(objective)} does not offer")
     if unhandled:
         reasons.append(f"does not handle {' and '.join(f'{term} > 0' for term in unhandled)}")
     if absent:
