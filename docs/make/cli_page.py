@@ -42,9 +42,9 @@ classifiers. In column files a line `# probability` gives the probability of the
 
 `--spans` prints a line per span, separated by TABs: sequence, start, end, type, probability and, for column
 files, the tokens of its first column. Sequences and tokens count from 0, and the end is exclusive. With
-`--least-confident`, a line `sequence N: probability P, margin M, entropy H` for each sequence goes to standard
-error: the probability of its best labels, the difference of the log-probabilities of the two best, and the entropy in
-nats. See [Confidence, spans and constraints](confidence.md).
+`--least-confident`, a line `sequence N: probability P, margin M, entropy H` goes to standard error for each
+sequence: the probability of its best labels, the difference of the log-probabilities of the two best, and the
+entropy in nats. See [Confidence, spans and constraints](confidence.md).
 
 `--json` prints one object per sequence or item:
 

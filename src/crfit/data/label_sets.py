@@ -158,8 +158,8 @@ def _check_set(label: Any, sequence: int, position: int) -> None:
     if not label:
         message = "the set of labels is empty: name the possible labels, or give None for any label"
         raise DataError(message, sequence=sequence, position=position)
-    if (wrong := next((name for name in label if not isinstance(name, str)), None)) is not None:
-        found = type(wrong).__name__
+    if wrong := [name for name in label if not isinstance(name, str)]:
+        found = type(wrong[0]).__name__
         raise DataError(f"a set of labels must hold str, not {found}", sequence=sequence, position=position)
 
 
