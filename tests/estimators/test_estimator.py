@@ -312,6 +312,11 @@ def test_second_order_predicts_without_a_warning():
             [["A"], ["A", set()]],
             "sequence 1, position 1: the set of labels is empty",
         ),
+        (
+            [[["a"]], [["a"], ["b"]]],
+            [["A"], ["A", {"B", None}]],
+            "sequence 1, position 1: a set of labels must hold str",
+        ),
         ([[["a"]], [["a"], ["b"]]], [1, [1, 2]], "sequence 0: the labels of a sequence must be a list"),
         ([[["a"], ["b"]]], ["AB"], "sequence 0: the labels of a sequence must be a list"),
         ([[["a"]]], [["A"], ["B"]], "y has 2 sequences and X has 1"),
