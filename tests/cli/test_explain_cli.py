@@ -188,6 +188,17 @@ def test_weights_of_one_attribute(call, recipes):
     assert values == sorted(values, reverse=True)
 
 
+def test_options_that_would_be_ignored_are_refused(call, recipes, tmp_path):
+    model, page = recipes / "columns.crfit", tmp_path / "r.html"
+    for options, message in (
+        (["--html", page, "--top", 3], "leave out --top"),
+        (["--html", page, "--json"], "leave out --json"),
+        (["--attribute", "x", "--transitions"], "leave out --transitions"),
+    ):
+        assert message in call("inspect", model, *options, code=2).err
+    assert not page.exists()
+
+
 def test_similar_names_are_suggested(call, hostile):
     ran = call("inspect", hostile, "--attribute", "w=Londn", code=2)
     assert ran.err.startswith("crfit: error: --attribute w=Londn: the model has no such attribute; similar")

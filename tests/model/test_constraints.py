@@ -222,3 +222,9 @@ def test_a_scheme_that_does_not_fit_is_refused(small):
     X, y = [[["a"], ["b"]]] * 3, [["B-X", "I-X"]] * 3
     with pytest.raises(OptionError, match="100% of the training sequences violate it"):
         crfit.CRF(scheme="IOB1").fit(X, y)
+
+
+def test_a_replacement_needs_a_threshold(small):
+    for call in (lambda: small.tag([["a"]], abstain="?"), lambda: small.tag_many([[["a"]]], abstain="?")):
+        with pytest.raises(OptionError, match="give threshold too"):
+            call()

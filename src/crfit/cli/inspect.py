@@ -65,10 +65,17 @@ def command(
     loaded = load(model)
     if data is not None and html is None:
         raise OptionError("data", data, "is for the report: add --html FILE")
+    others = {"attribute": attribute, "top": top, "label": label, "transitions": transitions or None}
+    told = [name for name, value in others.items() if value is not None]
     if html is not None:
+        if told or as_json:
+            remedy = f"is a page of its own: leave out --{'json' if as_json else told[0]}"
+            raise OptionError("html", html, remedy)
         _write_report(loaded, model, html, data)
         return
     if attribute is not None:
+        if set(told) & {"label", "transitions"}:
+            raise OptionError("attribute", attribute, f"shows all labels: leave out --{told[-1]}")
         found = inspection.attribute_weights(loaded, attribute)
         click.echo(
             json.dumps(found.to_dict(), allow_nan=False) if as_json else found.to_text(top or N_PAIRS),

@@ -273,7 +273,7 @@ class Tagger:
         DataError
             No label sequence is possible; the message names the position.
         """
-        if fixed is None and threshold is None and decoding == "best_path" and not forbid:
+        if fixed is None and threshold is None and abstain is None and decoding == "best_path" and not forbid:
             direct = self._direct()
             return direct.tag(x) if direct is not None else self._tag_many([x], 1)[0]
         if forbid:
@@ -335,7 +335,7 @@ class Tagger:
         list of lists of str
             The labels of each sequence.
         """
-        plain = fixed is None and threshold is None and decoding == "best_path"
+        plain = fixed is None and threshold is None and abstain is None and decoding == "best_path"
         if forbid:
             return self._with_forbidden(forbid).tag_many(
                 X, fixed=fixed, decoding=decoding, threshold=threshold, abstain=abstain, n_threads=n_threads
@@ -807,6 +807,8 @@ class Tagger:
         with _numbered(lengths):
             given = _without_empty(fixed, lengths)
             found = self._choose(dataset, n_threads, given, decoding, threshold)
+        if abstain is not None and threshold is None:
+            raise OptionError("abstain", abstain, "replaces labels below a threshold: give threshold too")
         names = [*self._names, abstain]  # -1 is the last
         return _by_sequence([names[i] for i in found.tolist()], lengths)
 
