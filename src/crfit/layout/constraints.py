@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.data.label_sets import LabelSets, Names, members
-from crfit.errors import DataError, OptionError, shown
+from crfit.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
@@ -66,11 +66,6 @@ class Constraints:
     def __and__(self, other: Constraints) -> Constraints:
         """What both allow."""
         return Constraints(self.follow & other.follow, self.begin & other.begin, self.end & other.end)
-
-    @property
-    def key(self) -> bytes:
-        """Equal for equal constraints."""
-        return b"".join(np.packbits(part).tobytes() for part in (self.follow, self.begin, self.end))
 
     @property
     def trivial(self) -> bool:
@@ -142,7 +137,7 @@ def _parts(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _of_scheme(scheme: LabelScheme, names: Sequence[str]) -> Constraints:
     if scheme not in get_args(LabelScheme):
-        raise OptionError("scheme", scheme, f"choose {', '.join(get_args(LabelScheme))}, 'auto' or None")
+        raise OptionError("scheme", scheme, f"choose {', '.join(get_args(LabelScheme))} or None")
     roles, kinds = _parts(names)
     if scheme in ("IOBES", "BILOU") and "B" in roles and not {"E", "S"} & set(roles):
         ends, single = ("E", "S") if scheme == "IOBES" else ("L", "U")
@@ -251,6 +246,4 @@ def infeasible(
 def check_scheme_option(scheme: Any) -> None:
     """Raise OptionError unless this is a value of the option ``scheme``."""
     if scheme is not None and scheme != "auto" and scheme not in get_args(LabelScheme):
-        raise OptionError(
-            "scheme", shown(scheme), f"choose 'auto', {', '.join(get_args(LabelScheme))} or None"
-        )
+        raise OptionError("scheme", scheme, f"choose 'auto', {', '.join(get_args(LabelScheme))} or None")
