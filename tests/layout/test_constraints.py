@@ -108,7 +108,6 @@ def test_pairs_ends_and_followers_by_name():
     np.testing.assert_array_equal(found.end, [0, 1, 1])
     assert not found.trivial
     assert make_constraints("ABC").trivial
-    assert found.key != make_constraints("ABC").key
     both = found & make_constraints("ABC", forbid=[("B", "B")])
     assert not both.follow[1, 1]
     assert not both.follow[0, 1]
