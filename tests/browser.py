@@ -76,11 +76,16 @@ class BrowserPage:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def asked(self):
-        """Addresses that the page asked for, outside of itself."""
+        """Addresses that the page asked for, outside of itself.
+
+        The browser's start page may still be loading when the log begins, so only requests of this page count.
+        """
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        found = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-        assert self.file.as_uri() in [url.partition("#")[0] for url in found]
-        return [url for url in found if not url.startswith(("file:", "data:", "chrome:"))]
+        sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        here = self.file.as_uri()
+        ours = [one["request"]["url"] for one in sent if one["documentURL"].partition("#")[0] == here]
+        assert here in [url.partition("#")[0] for url in ours]
+        return [url for url in ours if not url.startswith(("file:", "data:"))]
 
     def size(self, width):
         size = {"width": width, "height": WINDOW[1], "deviceScaleFactor": 1, "mobile": False}

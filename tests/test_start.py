@@ -6,6 +6,7 @@ import sys
 import pytest
 
 HEAVY = {"click", "matplotlib", "multiprocessing", "numpy", "rich", "safetensors", "scipy", "sklearn"}
+HEAVY |= {"prometheus_client", "spacy", "starlette", "uvicorn"}
 TRAINING = {"crfit.engines.engine_objective", "crfit.racing", "crfit.trainers", "crfit.training.loop"}
 
 

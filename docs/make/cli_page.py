@@ -46,7 +46,13 @@ files, the tokens of its first column. Sequences and tokens count from 0, and th
 sequence: the probability of its best labels, the difference of the log-probabilities of the two best, and the
 entropy in nats. See [Confidence, spans and constraints](confidence.md).
 
-`--json` prints one object per sequence or item:
+From a pipe, each answer comes as soon as its sequence is complete: after the blank line that ends it, or
+after its JSON line. Memory does not grow with the input. An error names its line, after the answers to all
+sequences before it. `--least-confident` needs the whole input first.
+
+`--json` prints one object per sequence or item. Objects of JSON lines keep their other keys, such as `id` and
+`text`, before these, and also `tokens` if they are strings. A key below that is printed replaces one of the
+input with this name; attributes are not repeated.
 
 | key | printed with | value |
 |---|---|---|
@@ -60,6 +66,9 @@ entropy in nats. See [Confidence, spans and constraints](confidence.md).
 | `spans` | `--spans` | list of objects with `start`, `end`, `type`, `probability` |
 | `sequence` | `--least-confident` | number of the sequence in the input |
 | `margin`, `entropy` | `--least-confident` | as above; `margin` is null if only one labelling is possible |
+""",
+    "serve": """\
+Requests, answers and metrics: [Tagging in a service](service.md#crfit-serve).
 """,
     "eval": """\
 A span is correct if its type, first token and last token are. Precision is the percentage of predicted spans

@@ -14,15 +14,17 @@ using namespace nb::literals;
 namespace {
 
 struct PyTagger {
-  nb::object decoder_owner, alphabet_owner;
+  nb::object decoder_owner, alphabet_owner, features_owner;
   std::vector<nb::object> labels;
   crfit::Tagger tagger;
 
-  PyTagger(nb::object decoder, nb::object attributes, std::vector<nb::object> names)
+  PyTagger(nb::object decoder, nb::object attributes, std::vector<nb::object> names, nb::object features)
       : decoder_owner(decoder),
         alphabet_owner(attributes),
+        features_owner(features),
         labels(std::move(names)),
-        tagger(nb::cast<PyDecoder&>(decoder).decoder, nb::cast<crfit::Alphabet&>(attributes), labels) {
+        tagger(nb::cast<PyDecoder&>(decoder).decoder, nb::cast<crfit::Alphabet&>(attributes), labels,
+               features.is_none() ? nullptr : &nb::cast<const crfit::Features&>(features)) {
     const crfit::LayoutView& layout = nb::cast<Layout&>(nb::cast<PyDecoder&>(decoder).layout_owner).view;
     require(layout.order == 1, "the order must be 1");
     require(static_cast<int>(labels.size()) == layout.n_labels, "give the name of each label");
@@ -34,7 +36,8 @@ struct PyTagger {
 
 void bind_tagging(nb::module_& m) {
   nb::class_<PyTagger>(m, "Tagger", "Labels of Python sequences, with the names of a model of order 1.")
-      .def(nb::init<nb::object, nb::object, std::vector<nb::object>>(), "decoder"_a, "attributes"_a, "labels"_a)
+      .def(nb::init<nb::object, nb::object, std::vector<nb::object>, nb::object>(), "decoder"_a, "attributes"_a,
+           "labels"_a, "features"_a.none() = nb::none())
       .def(
           "tag", [](const PyTagger& self, nb::handle x) { return self.tagger.tag(x.ptr()); }, nb::arg("x").none(),
           nb::sig("def tag(self, x: object) -> list[str]"))

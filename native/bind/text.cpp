@@ -2,6 +2,8 @@
 // decodes them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -16,9 +18,11 @@
 #include "text/alphabet.hpp"
 #include "text/block_reader.hpp"
 #include "text/error.hpp"
+#include "text/json_members.hpp"
 #include "text/reader.hpp"
 #include "text/sequence_reader.hpp"
 #include "text/templates.hpp"
+#include "text/token_reader.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -59,13 +63,17 @@ nb::tuple arrays_of(const Alphabet& alphabet) {
 
 nb::tuple read_texts(const std::vector<nb::bytes>& texts, crfit::Format format, const crfit::Template* templates,
                      bool labelled, const Alphabet* attributes, const Alphabet* labels, const Alphabet* edges,
-                     int n_threads) {
-  if (format == crfit::Format::columns && templates == nullptr) throw nb::value_error("column files need a template");
+                     int n_threads, const crfit::Features* features) {
+  if (format == crfit::Format::columns && templates == nullptr && features == nullptr)
+    throw nb::value_error("column files need a template or features");
+  if (format == crfit::Format::crfsuite && features != nullptr)
+    throw nb::value_error("attribute files have no tokens for features");
   std::vector<std::string_view> views(texts.size());
   std::transform(texts.begin(), texts.end(), views.begin(), view);
   crfit::ReadOptions options;
   options.format = format;
   options.templates = format == crfit::Format::columns ? templates : nullptr;
+  options.features = features;
   options.labelled = labelled;
   options.attributes = attributes;
   options.labels = labels;
@@ -92,6 +100,16 @@ nb::tuple read_texts(const std::vector<nb::bytes>& texts, crfit::Format format, 
                         std::move(parsed.edge_alphabet), parsed.n_dropped);
 }
 
+nb::tuple json_members(const nb::bytes& text) {
+  crfit::JsonMembers found;
+  {
+    nb::gil_scoped_release release;
+    found = crfit::json_members(view(text));
+  }
+  return nb::make_tuple(to_numpy(std::move(found.line_ptr)), to_numpy(std::move(found.begins)),
+                        to_numpy(std::move(found.key_ends)), to_numpy(std::move(found.ends)));
+}
+
 // TextError with args (message, text_id, line); the message may quote input that is not UTF-8.
 void translate_text_error(const std::exception_ptr& pointer, void* type) {
   try {
@@ -114,6 +132,51 @@ nb::tuple read_sequences(nb::handle X, Alphabet& alphabet, bool grow, int n_thre
   return nb::make_tuple(to_numpy(std::move(found.seq_ptr)), to_numpy(std::move(found.attr_ptr)),
                         to_numpy(std::move(found.attr_ids)),
                         to_numpy_or_none(std::move(found.attr_values), with_values), found.n_dropped);
+}
+
+// (kind, argument, column, resource), (name, [(atom, offset)]) and (is it a gazetteer, exact, lines)
+using AtomRow = std::tuple<int32_t, int32_t, int32_t, int32_t>;
+using RuleRow = std::pair<nb::bytes, std::vector<std::pair<int32_t, int32_t>>>;
+using ResourceRow = std::tuple<bool, bool, nb::bytes>;
+
+crfit::Features make_features(const std::vector<AtomRow>& atoms, const std::vector<RuleRow>& rules,
+                              const std::vector<ResourceRow>& resources) {
+  std::vector<crfit::Atom> own_atoms;
+  for (const auto& [kind, argument, column, resource] : atoms)
+    own_atoms.push_back({static_cast<crfit::AtomKind>(kind), argument, column, resource});
+  std::vector<crfit::Rule> own_rules;
+  for (const auto& [name, pieces] : rules) {
+    crfit::Rule& rule = own_rules.emplace_back();
+    rule.name = view(name);
+    for (const auto& [atom, offset] : pieces) rule.pieces.push_back({atom, offset});
+  }
+  std::vector<crfit::Resource> own_resources;
+  for (const auto& [gazetteer, exact, lines] : resources) {
+    crfit::Resource& resource = own_resources.emplace_back();
+    if (gazetteer) {
+      resource.gazetteer = std::make_unique<crfit::Gazetteer>(view(lines), exact);
+    } else {
+      resource.clusters = std::make_unique<crfit::Clusters>(view(lines));
+    }
+  }
+  return {std::move(own_atoms), std::move(own_rules), std::move(own_resources)};
+}
+
+nb::tuple read_tokens(nb::handle X, const crfit::Features& features, const Alphabet* attributes, int n_threads) {
+  const crfit::Tokens tokens = crfit::tokens_of(X.ptr(), features.n_columns());
+  crfit::ReadOptions options;
+  options.features = &features;
+  options.labelled = false;
+  options.attributes = attributes;
+  // Counting the cores would take longer than reading a sentence.
+  options.n_threads = n_threads == 0 && tokens.cells.size() < 4096 ? 1 : n_threads;
+  crfit::ParsedText found;
+  {
+    nb::gil_scoped_release release;
+    found = crfit::read_tokens(tokens, options);
+  }
+  return nb::make_tuple(to_numpy(std::move(found.seq_ptr)), to_numpy(std::move(found.attr_ptr)),
+                        to_numpy(std::move(found.attr_ids)), std::move(found.attribute_alphabet), found.n_dropped);
 }
 
 NumpyVector<int32_t> read_labels(nb::handle y, const Vector<int64_t>& seq_ptr, Alphabet& alphabet, bool flat) {
@@ -174,6 +237,16 @@ void bind_readers(nb::module_& m) {
       .def_prop_ro("n_columns", &crfit::Template::n_columns)
       .def_prop_ro("plain_transitions", &crfit::Template::plain_transitions);
 
+  nb::class_<crfit::Features>(m, "Features", "Attributes of tokens, ready to make.")
+      .def(
+          "__init__",
+          [](crfit::Features* f, const std::vector<AtomRow>& atoms, const std::vector<RuleRow>& rules,
+             const std::vector<ResourceRow>& resources) {
+            new (f) crfit::Features(make_features(atoms, rules, resources));
+          },
+          "atoms"_a, "rules"_a, "resources"_a)
+      .def_prop_ro("n_columns", &crfit::Features::n_columns);
+
   nb::enum_<crfit::Format>(m, "Format")
       .value("columns", crfit::Format::columns)
       .value("crfsuite", crfit::Format::crfsuite)
@@ -183,12 +256,17 @@ void bind_readers(nb::module_& m) {
       "count_columns", [](const nb::bytes& text) { return crfit::count_columns(view(text)); }, "text"_a,
       "Number of columns of the first non-blank row, or 0.");
   m.def("read_texts", &read_texts, "texts"_a, "format"_a, "template"_a.none(), "labelled"_a, "attributes"_a.none(),
-        "labels"_a.none(), "edges"_a.none(), "n_threads"_a = 0,
+        "labels"_a.none(), "edges"_a.none(), "n_threads"_a = 0, "features"_a.none() = nb::none(),
         nb::sig("def read_texts(texts: list[bytes], format: Format, template: Template | None, labelled: bool, "
-                "attributes: Alphabet | None, labels: Alphabet | None, edges: Alphabet | None, n_threads: int = 0) -> "
+                "attributes: Alphabet | None, labels: Alphabet | None, edges: Alphabet | None, n_threads: int = 0, "
+                "features: Features | None = None) -> "
                 "tuple[dict[str, typing.Any], Alphabet, Alphabet, Alphabet, int]"),
         "Convert texts to (arrays, attribute alphabet, label alphabet, edge alphabet, n_dropped).\n\n"
         "Attributes and edges not in the given alphabets are dropped and counted; new labels are added to a copy.");
+  m.def("json_members", &json_members, "text"_a,
+        nb::sig("def json_members(text: bytes) -> "
+                "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64]]"),
+        "Members of the objects on the lines of a text: (line_ptr, begins, ends of the keys, ends).");
 }
 
 void bind_objects(nb::module_& m) {
@@ -199,6 +277,12 @@ void bind_objects(nb::module_& m) {
                 "NDArray[numpy.float64] | None, int]"),
         "Convert sequences of items to (seq_ptr, attr_ptr, attr_ids, attr_values or None, n_dropped).\n\n"
         "grow: add new attributes to the alphabet; otherwise they are dropped and counted.");
+  m.def("read_tokens", &read_tokens, nb::arg("X").none(), nb::arg("features"), nb::arg("attributes").none(),
+        nb::arg("n_threads") = 0,
+        nb::sig("def read_tokens(X: object, features: Features, attributes: Alphabet | None, n_threads: int = 0) -> "
+                "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], Alphabet, int]"),
+        "Convert sequences of tokens to (seq_ptr, attr_ptr, attr_ids, new attributes, n_dropped).\n\n"
+        "attributes: those not in this alphabet are dropped and counted; None: number new ones.");
   m.def("read_labels", &read_labels, nb::arg("y").none(), nb::arg("seq_ptr"), nb::arg("alphabet"), nb::arg("flat"),
         "Label ids of the positions described by seq_ptr; new labels are added to the alphabet.\n\n"
         "flat: y is one list over all positions; otherwise one list per sequence.");

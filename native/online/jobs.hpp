@@ -61,11 +61,12 @@ struct OnlineSolveJob {
   PhaseSeconds* busy = nullptr;      // += where given
 };
 
-// Several sequences of a step, solved side by side: order 1 with listed pairs, without edge attributes.
+// Several sequences of a step, solved side by side: order 1 with listed pairs, without edge attributes. The first slot
+// has the residuals of their pairs.
 struct OnlineGroupJob {
   OnlineSolveJob each;                 // as for one sequence; its slot is not used
   OnlineSlot* const* slots = nullptr;  // [n_slots], at most kFewLanes
-  int n_slots = 0;                     // pairs of the first slot are those of all, those of the others 0
+  int n_slots = 0;
 };
 
 // The rows of a WeightRows that a step changes, and those of the sum of weights.

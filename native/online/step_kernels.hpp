@@ -127,12 +127,10 @@ void solve_online_group(const OnlineGroupJob& job) {
   for (int64_t k = 0; k < pre.n_ngrams; ++k) s.sums[k] = 0.0;
   lanes.weigh(s.z);
   lanes.add_pairs(s.A, s.z, s.sums);
-  double* pairs = job.slots[0]->pairs;
+  double* pairs = job.slots[0]->pairs;  // of all of them
   for (int64_t k = 0; k < pre.n_ngrams; ++k) pairs[k] = -pre.ngram_E[k] * s.sums[k];
   for (int l = 0; l < lanes.n; ++l) {
     OnlineSlot& slot = *job.slots[lanes.slot[l]];
-    if (&slot != job.slots[0])
-      for (int64_t k = 0; k < pre.n_ngrams; ++k) slot.pairs[k] = 0.0;
     OnlineSolveJob one = job.each;
     if ((lanes.failed >> l & 1) != 0) {  // on its own; its pairs join those of the group
       OnlineSlot alone = slot;
@@ -367,8 +365,14 @@ inline void online_transitions(const OnlineTransitionJob& job) {
     double* row = job.E + i * YP;
     for (int j = 0; j < YP; j += kLanes) store(row + j, vexp(load(job.tr + i * YP + j) - splat(top)));
     for (int j = Y; j < YP; ++j) row[j] = 0.0;
-    for (int j = 0; j < Y; ++j) job.ET[j * YP + i] = row[j];
   }
+  for (int i0 = 0; i0 < YP; i0 += kLanes)
+    for (int j0 = 0; j0 < YP; j0 += kLanes) {
+      Vec x[kLanes];
+      for (int k = 0; k < kLanes; ++k) x[k] = i0 + k < Y ? load(job.E + (i0 + k) * YP + j0) : Vec{};
+      transpose(x);
+      for (int k = 0; k < kLanes && j0 + k < Y; ++k) store(job.ET + (j0 + k) * YP + i0, x[k]);
+    }
 }
 
 }  // namespace

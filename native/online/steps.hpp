@@ -83,6 +83,7 @@ class Online {
  private:
   struct Step {
     int64_t size = 0, n_positions = 0, next_sequence = -1;
+    int64_t n_tables = 0;  // of n-gram residuals: one per sequence or group
     int n_parts = 0;
     bool by_token = false;
     double eta = 0.0, gain = 0.0, decay = 1.0, l2 = 0.0, share = 0.0;  // share = l2 B / N
@@ -90,7 +91,7 @@ class Online {
   };
   void make_room(const int64_t* sequences, int64_t n, int64_t batch, int n_parts);
   void prefetch_ids(const int64_t* sequences, int64_t n) const;
-  int64_t place_slots(const int64_t* sequences, int64_t n, int n_parts);
+  int64_t place_slots(const int64_t* sequences, int64_t n, int n_parts, bool groups);
   void sort_slots(int64_t n);
   OnlineRows rows(const Step& step);
   void update(const Step& step, int part);
@@ -102,6 +103,7 @@ class Online {
   void sum_boundary(const Step& step);
   void update_periodic_dense(const Step& step);
   bool in_groups(int64_t batch) const;
+  int64_t n_tables(int64_t size, int64_t batch) const;
   OnlineSolveJob solve_job(const Step& step, int64_t next_sequence, int worker, PhaseSeconds* busy);
   void solve_group(const Step& step, int64_t first, int worker, PhaseSeconds* busy);
   void solve(const Step& step, int64_t slot, int64_t next_sequence, int worker, PhaseSeconds* busy);

@@ -7,6 +7,7 @@
 #include "text/block_reader.hpp"
 #include "text/python_objects.hpp"
 #include "text/sequence_reader.hpp"
+#include "text/token_reader.hpp"
 
 namespace nb = nanobind;
 
@@ -38,6 +39,11 @@ bool Tagger::read(PyObject* x, Desk& desk) const {
     desk.data.drop_unknown();
     return true;
   }
+  if (features_ != nullptr) {
+    if (!read_token_sequence(x, 0, true, *features_, attributes_, desk.data)) return false;
+    desk.data.drop_unknown();
+    return true;
+  }
   SequenceReader reader(attributes_, true, 1);
   if (!reader.read_sequence(x, 0)) return false;
   reader.finish();
@@ -49,7 +55,7 @@ bool Tagger::read(PyObject* x, Desk& desk) const {
 template <class Answer>
 nb::object Tagger::answer(PyObject* x, const Answer& answer) const {
   std::unique_ptr<Desk> desk = desks_.take();
-  if (desk == nullptr) desk = std::make_unique<Desk>(attributes_);
+  if (desk == nullptr) desk = std::make_unique<Desk>(attributes_, features_);
   nb::object result;
   if (read(x, *desk)) {
     const DataView data = desk->data.view();
@@ -113,7 +119,7 @@ nb::object Tagger::marginals(PyObject* x) const {
 
 nb::object Tagger::tag_many(PyObject* X, int n_threads) const {
   const nb::object sequences = list_of_sequences(X);
-  BlockReader reader(attributes_, true, n_threads);
+  BlockReader reader(attributes_, true, n_threads, features_);
   nb::object result = new_list(0);
   std::vector<std::vector<int32_t>> best;
   const auto solve = [&](const Sequences& data, int threads, std::vector<int32_t>& labels) {

@@ -17,9 +17,10 @@ namespace crfit {
 // For models of order 1 without edge attributes. All functions need the GIL and may be called from many threads.
 class Tagger {
  public:
-  // `labels` has the str of each label id. All of them must outlive this object.
-  Tagger(const Decoder& decoder, const Alphabet& attributes, const std::vector<nanobind::object>& labels)
-      : decoder_(decoder), attributes_(attributes), labels_(labels) {}
+  // `labels` has the str of each label id. With features, sequences have tokens. All must outlive this object.
+  Tagger(const Decoder& decoder, const Alphabet& attributes, const std::vector<nanobind::object>& labels,
+         const Features* features)
+      : decoder_(decoder), attributes_(attributes), labels_(labels), features_(features) {}
 
   nanobind::object tag(PyObject* x) const;        // a list of str
   nanobind::object marginals(PyObject* x) const;  // a list of dicts: probabilities of the labels
@@ -29,7 +30,7 @@ class Tagger {
  private:
   // What reading and solving a sequence needs, kept for the next call.
   struct Desk {
-    explicit Desk(const Alphabet& alphabet) : reader(alphabet) {}
+    Desk(const Alphabet& alphabet, const Features* features) : reader(alphabet, features) {}
     PlainReader reader;
     Sequences data;
     std::vector<int32_t> best;
@@ -44,6 +45,7 @@ class Tagger {
   const Decoder& decoder_;
   const Alphabet& attributes_;
   const std::vector<nanobind::object>& labels_;
+  const Features* const features_;
   mutable Spares<Desk> desks_;
 };
 

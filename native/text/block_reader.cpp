@@ -6,6 +6,7 @@
 #include "base/pool.hpp"
 #include "text/python_objects.hpp"
 #include "text/sequence_reader.hpp"
+#include "text/token_reader.hpp"
 
 namespace nb = nanobind;
 
@@ -30,7 +31,7 @@ int64_t BlockReader::read(PyObject* sequences, int64_t first) {
   if (n_threads_ == 0 && left > kPart) n_threads_ = available_threads();
   const int threads = std::max(n_threads_, 1);
   const int64_t n = std::min(left, threads * kPartsOfThread * kPart), n_parts = (n + kPart - 1) / kPart;
-  while (static_cast<int>(readers_.size()) < threads) readers_.emplace_back(alphabet_);
+  while (static_cast<int>(readers_.size()) < threads) readers_.emplace_back(alphabet_, features_);
   plain.resize(n_parts);
   skipped_.resize(n_parts);
   PyObject** items = PySequence_Fast_ITEMS(sequences);
@@ -49,6 +50,13 @@ int64_t BlockReader::read(PyObject* sequences, int64_t first) {
   for (const std::vector<int64_t>& numbers : skipped_)
     for (const int64_t i : numbers) held.emplace_back(i, nb::borrow(items[i]));
   if (held.empty()) return n;
+  if (features_ != nullptr) {
+    for (const auto& [i, sequence] : held)
+      if (read_token_sequence(sequence.ptr(), i, allow_empty_, *features_, alphabet_, others.data))
+        others.numbers.push_back(i);
+    others.data.drop_unknown();
+    return n;
+  }
   SequenceReader reader(alphabet_, allow_empty_, n_threads_);
   for (const auto& [i, sequence] : held)
     if (reader.read_sequence(sequence.ptr(), i)) others.numbers.push_back(i);

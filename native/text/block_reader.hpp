@@ -22,8 +22,9 @@ class BlockReader {
   };
 
   // Empty sequences are errors or are left out. 0 threads: all cores, determined only if there is enough work.
-  BlockReader(const Alphabet& alphabet, bool allow_empty, int n_threads)
-      : alphabet_(alphabet), allow_empty_(allow_empty), n_threads_(n_threads) {}
+  // With features, sequences have tokens.
+  BlockReader(const Alphabet& alphabet, bool allow_empty, int n_threads, const Features* features = nullptr)
+      : alphabet_(alphabet), allow_empty_(allow_empty), n_threads_(n_threads), features_(features) {}
 
   // Reads sequences of a list or tuple from number `first` on into `plain` and `others`; returns how many.
   int64_t read(PyObject* sequences, int64_t first);
@@ -38,6 +39,7 @@ class BlockReader {
   const Alphabet& alphabet_;
   const bool allow_empty_;
   int n_threads_;
+  const Features* const features_;
   std::vector<PlainReader> readers_;           // [threads]
   std::vector<std::vector<int64_t>> skipped_;  // [parts] numbers of sequences that are not plain
 };

@@ -22,6 +22,7 @@ class Chunk {
   const Alphabet* known_attributes = nullptr;  // only look up, drop unknown attributes; null: number new ones
   const Alphabet* known_edges = nullptr;
   bool labelled = true;
+  const Features* features = nullptr;  // of tokens; null: other attributes
 
   std::vector<int64_t> seq_ptr{0};       // [S + 1]
   std::vector<int64_t> attr_ptr{0};      // [N + 1]
@@ -47,6 +48,19 @@ class Chunk {
     }
     attr_ids.push_back(id);
     if (with_values_) attr_values.push_back(value);
+  }
+  // Those of position t.
+  void add_attributes(Extractor& extractor, int64_t t) {
+    extractor.make(t);
+    for (const int32_t id : extractor.ids) {
+      if (id >= 0) attr_ids.push_back(id);
+      n_dropped += id < 0;
+    }
+  }
+  // The extractor of its features.
+  Extractor extractor() {
+    if (known_attributes != nullptr) return {*features, *known_attributes};
+    return {*features, attribute_alphabet, &attribute_alphabet};
   }
   void add_edge(std::string_view name) {
     const int32_t id = number(name, hash_bytes(name), known_edges, edge_alphabet);
@@ -83,7 +97,8 @@ class Chunk {
 };
 
 // The parsers: all of chunk.text into the chunk. They throw TextError with a line counted from the start of the chunk.
-void parse_columns(Chunk& chunk, const Template& templates, int64_t n_columns);  // n_columns of every row; 0: any
+// `templates` are null if the chunk has features; n_columns of every row, 0: any.
+void parse_columns(Chunk& chunk, const Template* templates, int64_t n_columns);
 void parse_crfsuite(Chunk& chunk);
 void parse_jsonl(Chunk& chunk);
 

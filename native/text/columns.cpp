@@ -3,6 +3,7 @@
 //
 // More tolerant than CRF++: CRLF line ends, lines of any length, leading white space, a last line without LF.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "text/chunk.hpp"
@@ -31,7 +32,10 @@ std::string count_of(int64_t n) { return std::to_string(n) + (n == 1 ? " column"
 // The rows of the current sequence: only the cells that templates can refer to.
 class Rows {
  public:
-  explicit Rows(int64_t n_columns) : n_columns_(n_columns) {}
+  Rows(const Template* templates, Chunk& chunk)
+      : templates_(templates), n_columns_(chunk.features ? chunk.features->n_columns() : templates->n_columns()) {
+    if (chunk.features != nullptr) extractor_.emplace(chunk.extractor());
+  }
 
   void add(std::string_view line, int64_t line_number, int64_t n_expected, bool labelled) {
     cells_.resize(cells_.size() + static_cast<std::size_t>(n_columns_));
@@ -47,9 +51,10 @@ class Rows {
                           "need the input format crfsuite",
                       line_number);
     if (n_found - labelled < n_columns_)
-      throw TextError(count_of(n_found) + (labelled ? ", of which the last is the label," : "") +
-                          " but the template uses column " + std::to_string(n_columns_ - 1) +
-                          " (counted from 0): add the missing columns or change the template",
+      throw TextError(count_of(n_found) + (labelled ? ", of which the last is the label," : "") + " but the " +
+                          (extractor_ ? "features use" : "template uses") + " column " +
+                          std::to_string(n_columns_ - 1) + " (counted from 0): add the missing columns or change the " +
+                          (extractor_ ? "features" : "template"),
                       line_number);
     labels_.push_back(last);
     lines_.push_back(line_number);
@@ -57,11 +62,16 @@ class Rows {
 
   bool empty() const { return lines_.empty(); }
 
-  void give_to(Chunk& chunk, const Template& templates) {
+  void give_to(Chunk& chunk) {
     const Cells cells{cells_.data(), static_cast<int64_t>(lines_.size()), n_columns_};
+    if (extractor_) extractor_->begin(cells);
     for (int64_t t = 0; t < cells.n_rows; ++t) {
-      add_attributes(chunk, templates, cells, t);
-      if (t > 0) add_edges(chunk, templates, cells, t);
+      if (extractor_) {
+        chunk.add_attributes(*extractor_, t);
+      } else {
+        add_attributes(chunk, *templates_, cells, t);
+        if (t > 0) add_edges(chunk, *templates_, cells, t);
+      }
       chunk.add_label(labels_[t]);
       chunk.end_position(lines_[t]);
     }
@@ -102,6 +112,8 @@ class Rows {
     uint64_t hash;
     std::size_t begin, size;  // in written_
   };
+  const Template* templates_;
+  std::optional<Extractor> extractor_;
   int64_t n_columns_;
   std::vector<std::string_view> cells_;   // [rows][n_columns]
   std::vector<std::string_view> labels_;  // last cell of each row
@@ -120,18 +132,18 @@ int64_t count_columns(std::string_view text) {
   return 0;
 }
 
-void parse_columns(Chunk& chunk, const Template& templates, int64_t n_columns) {
-  Rows rows(templates.n_columns());
+void parse_columns(Chunk& chunk, const Template* templates, int64_t n_columns) {
+  Rows rows(templates, chunk);
   Lines lines(chunk.text);
   std::string_view line;
   while (lines.next(line)) {
     if (!is_blank(line)) {
       rows.add(line, lines.number(), n_columns, chunk.labelled);
     } else if (!rows.empty()) {
-      rows.give_to(chunk, templates);
+      rows.give_to(chunk);
     }
   }
-  if (!rows.empty()) rows.give_to(chunk, templates);
+  if (!rows.empty()) rows.give_to(chunk);
   chunk.n_lines = lines.number();
 }
 

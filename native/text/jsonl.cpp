@@ -1,6 +1,7 @@
 // JSON lines: one sequence per line, an object with
 //
-//   "tokens" (or "attributes")   list of positions, each a list of attribute names or an object
+//   "tokens" (or "attributes")   list of positions, each a list of attribute names or an object; with features, each a
+//                                token: a string, or a list of the strings in its columns
 //   "labels"                     list of strings, as long as the tokens; null if a label is not known
 //   "weight"                     of the sequence, 0 or more (default 1)
 //
@@ -9,8 +10,10 @@
 // before each of its names.
 //
 // A custom parser, because it creates no object per attribute: strings without escapes are looked up in place.
+#include <optional>
 #include <string>
 
+#include "text/characters.hpp"
 #include "text/chunk.hpp"
 #include "text/lines.hpp"
 
@@ -19,27 +22,11 @@ namespace {
 
 constexpr int max_depth = 64;  // of nested lists and objects; prevents hostile input from exhausting the stack
 
-void append_utf8(uint32_t c, std::string& out) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xC0 | c >> 6);
-    out += static_cast<char>(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xE0 | c >> 12);
-    out += static_cast<char>(0x80 | (c >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (c & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | c >> 18);
-    out += static_cast<char>(0x80 | (c >> 12 & 0x3F));
-    out += static_cast<char>(0x80 | (c >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (c & 0x3F));
-  }
-}
-
 class Parser {
  public:
-  explicit Parser(Chunk& chunk) : chunk_(chunk) {}
+  explicit Parser(Chunk& chunk) : chunk_(chunk) {
+    if (chunk.features != nullptr) extractor_.emplace(chunk.extractor());
+  }
 
   void parse() {
     Lines lines(chunk_.text);
@@ -196,7 +183,7 @@ class Parser {
       if (is_tokens) {
         if (has_tokens) fail("two lists of tokens in one sequence");
         has_tokens = true;
-        parse_tokens();
+        extractor_ ? parse_words() : parse_tokens();
         // "labels": null means no labels.
       } else if (is_labels && chunk_.labelled && peek() != 'n') {
         if (has_labels) fail("two lists of labels in one sequence");
@@ -238,10 +225,47 @@ class Parser {
     each(']', [&] {
       prefix_.clear();
       const char c = peek();
+      if (c == '"')
+        fail(
+            "a token is a string, but attributes are expected: give a list of them or an object, or let features make "
+            "them (--features default)");
       if (c != '[' && c != '{') unexpected("a list of attribute names or an object for each token");
       parse_names(0);
       chunk_.end_position(line_);
     });
+  }
+
+  // Tokens of which features make the attributes.
+  void parse_words() {
+    const auto n_columns = static_cast<std::size_t>(chunk_.features->n_columns());
+    const auto word = [&] {
+      if (peek() != '"') unexpected("a token, which is a string: the features make the attributes; here");
+      words_.bytes.append(string(text_));
+      words_.close();
+    };
+    words_.clear();
+    std::size_t n = 0;
+    expect('[', "a list of tokens");
+    each(']', [&] {
+      if (take('[')) {
+        each(']', word);
+      } else {
+        word();
+      }
+      ++n;
+      if (words_.size() != n * n_columns)
+        fail(n_columns == 1 ? "a token with several columns, but the features use only one: give the token as a string"
+                            : "the features use " + std::to_string(n_columns) +
+                                  " columns: give each token as a list of as many strings");
+    });
+    cells_.clear();
+    for (std::size_t i = 0; i < words_.size(); ++i) cells_.push_back(words_[i]);
+    const auto n_rows = static_cast<int64_t>(n);
+    extractor_->begin(Cells{cells_.data(), n_rows, static_cast<int64_t>(n_columns)});
+    for (int64_t t = 0; t < n_rows; ++t) {
+      chunk_.add_attributes(*extractor_, t);
+      chunk_.end_position(line_);
+    }
   }
 
   // A list or an object of attributes; each name is prefixed with prefix_.
@@ -292,6 +316,9 @@ class Parser {
   int64_t line_ = 0;
   std::string prefix_;  // enclosing keys, each with its colon
   std::string key_, text_, name_;
+  std::optional<Extractor> extractor_;  // for tokens
+  Names words_;                         // cells of the tokens of the sequence
+  std::vector<std::string_view> cells_;
 };
 
 }  // namespace

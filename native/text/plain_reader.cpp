@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "text/python_objects.hpp"
+#include "text/token_reader.hpp"
 
 namespace crfit {
 namespace {
@@ -99,6 +100,7 @@ bool plain_number(PyObject* object, double& value) {
 
 bool PlainReader::read(PyObject* sequence, Sequences& out) {
   if (!is_array(sequence) || PySequence_Fast_GET_SIZE(sequence) == 0) return false;
+  if (features_ != nullptr) return read_tokens(sequence, out);
   const std::size_t n_positions = out.attr_ptr.size(), n_ids = out.attr_ids.size();
   out_ = &out;
   PyObject** items = PySequence_Fast_ITEMS(sequence);
@@ -122,6 +124,36 @@ bool PlainReader::read(PyObject* sequence, Sequences& out) {
   }
   look_up();
   out.seq_ptr.push_back(static_cast<int64_t>(out.attr_ptr.size()) - 1);
+  return true;
+}
+
+bool PlainReader::read_tokens(PyObject* sequence, Sequences& out) {
+  PyObject** tokens = PySequence_Fast_ITEMS(sequence);
+  const Py_ssize_t T = PySequence_Fast_GET_SIZE(sequence);
+  const int64_t n_columns = features_->n_columns();
+  cells_.clear();
+  for (Py_ssize_t t = 0; t < T; ++t) {
+    if (t + kAhead < T) prefetch_text(tokens[t + kAhead]);
+    if (!is_array(tokens[t])) {
+      if (n_columns != 1 || !add_cell(tokens[t])) return false;
+      continue;
+    }
+    if (PySequence_Fast_GET_SIZE(tokens[t]) != n_columns) return false;
+    for (int64_t c = 0; c < n_columns; ++c)
+      if (!add_cell(PySequence_Fast_ITEMS(tokens[t])[c])) return false;
+  }
+  append_attributes(*extractor_, cells_, n_columns, views_, out);
+  return true;
+}
+
+bool PlainReader::add_cell(PyObject* text) {
+  if (!is_text(text)) return false;
+  const std::size_t begin = cells_.bytes.size();
+  cells_.bytes.resize(begin + most_bytes(text));
+  const char* const end = write_text(text, cells_.bytes.data() + begin);
+  if (end == nullptr) return false;
+  cells_.bytes.resize(static_cast<std::size_t>(end - cells_.bytes.data()));
+  cells_.close();
   return true;
 }
 

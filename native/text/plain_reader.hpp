@@ -1,4 +1,5 @@
-// Ids of the attributes of plain sequences: lists, tuples and dicts of str, bytes and numbers, to any depth.
+// Ids of the attributes of plain sequences: lists, tuples and dicts of str, bytes and numbers, to any depth. With
+// features, sequences are lists and tuples of tokens.
 //
 // Only reads memory: it runs no Python code, makes no object and counts no references. Threads without the GIL may
 // therefore read while their caller holds it and waits for them, and names need no copy: nothing can change or free
@@ -9,23 +10,31 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "text/alphabet.hpp"
+#include "text/features.hpp"
+#include "text/names.hpp"
 #include "text/sequences.hpp"
 
 namespace crfit {
 
 class PlainReader {
  public:
-  explicit PlainReader(const Alphabet& alphabet) : alphabet_(alphabet) {}
+  explicit PlainReader(const Alphabet& alphabet, const Features* features = nullptr)
+      : alphabet_(alphabet), features_(features) {
+    if (features != nullptr) extractor_.emplace(*features, alphabet, nullptr, kKeptTokens);
+  }
 
   // Appends a sequence, with the id -1 for unknown attributes. False: it is empty or not plain, and nothing changed.
   bool read(PyObject* sequence, Sequences& out);
 
  private:
+  bool read_tokens(PyObject* sequence, Sequences& out);
+  bool add_cell(PyObject* text);
   bool read_item(PyObject* item);
   bool read_names(PyObject* container);
   bool read_dict(PyObject* dict);
@@ -37,7 +46,12 @@ class PlainReader {
   void look_up();
 
   static constexpr std::size_t kGroup = 64;
+  static constexpr int64_t kKeptTokens = int64_t{1} << 14;  // readers live as long as a model: a few MB
   const Alphabet& alphabet_;
+  const Features* const features_;
+  std::optional<Extractor> extractor_;
+  Names cells_;  // of the tokens of a sequence
+  std::vector<std::string_view> views_;
   Sequences* out_ = nullptr;
   // Names read, not yet looked up: they wait for memory together.
   std::size_t n_ = 0;

@@ -15,6 +15,9 @@ namespace {
 // Smaller chunks would cost more to join than they save.
 constexpr std::size_t min_chunk_bytes = 1 << 16;
 
+// Tokens of a task, at least.
+constexpr int64_t kChunkTokens = 1 << 10;
+
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 // The first offset at or after `from` where a new sequence starts.
@@ -47,6 +50,7 @@ std::vector<Chunk> cut(const std::vector<std::string_view>& texts, const ReadOpt
       chunk.known_attributes = options.attributes;
       chunk.known_edges = options.edges;
       chunk.labelled = options.labelled;
+      chunk.features = options.features;
       text.remove_prefix(n);
     } while (!text.empty());
   }
@@ -135,7 +139,8 @@ ParsedText join(std::vector<Chunk>& chunks, const ReadOptions& options, int n_th
     end.line += chunk.n_lines;
     all.n_dropped += chunk.n_dropped;
   }
-  const bool with_edges = options.templates != nullptr && !options.templates->edges().empty();
+  const bool with_edges =
+      options.features == nullptr && options.templates != nullptr && !options.templates->edges().empty();
   const auto n_sequences = static_cast<std::size_t>(end.sequence), n_positions = static_cast<std::size_t>(end.position);
   all.seq_ptr.resize(n_sequences + 1);
   all.attr_ptr.resize(n_positions + 1);
@@ -173,13 +178,14 @@ ParsedText read_texts(const std::vector<std::string_view>& texts, const ReadOpti
   // The first row defines the number of columns; unlabelled rows, and all rows in Wapiti's dialect, may have any number
   // of extra columns.
   int64_t n_columns = 0;
-  if (options.format == Format::columns && options.labelled && options.templates->dialect() == Dialect::crfpp)
+  if (options.format == Format::columns && options.labelled &&
+      (options.features != nullptr || options.templates->dialect() == Dialect::crfpp))
     for (std::size_t c = 0; c < chunks.size() && n_columns == 0; ++c) n_columns = count_columns(chunks[c].text);
   parallel_for(n_threads, static_cast<int64_t>(chunks.size()), [&](int64_t c, int) {
     Chunk& chunk = chunks[static_cast<std::size_t>(c)];
     try {
       switch (options.format) {
-        case Format::columns: parse_columns(chunk, *options.templates, n_columns); break;
+        case Format::columns: parse_columns(chunk, options.templates, n_columns); break;
         case Format::crfsuite: parse_crfsuite(chunk); break;
         case Format::jsonl: parse_jsonl(chunk); break;
       }
@@ -188,6 +194,42 @@ ParsedText read_texts(const std::vector<std::string_view>& texts, const ReadOpti
     }
   });
   check(chunks);
+  return join(chunks, options, n_threads);
+}
+
+ParsedText read_tokens(const Tokens& tokens, const ReadOptions& options) {
+  const int n_threads = options.n_threads > 0 ? options.n_threads : available_threads();
+  const auto n_columns = static_cast<std::size_t>(options.features->n_columns());
+  const std::vector<int64_t>& ptr = tokens.seq_ptr;
+  const int64_t n_sequences = static_cast<int64_t>(ptr.size()) - 1;
+  // One chunk per thread: each reads frequent tokens itself, and its new attributes are merged.
+  const int64_t n_chunks = std::clamp<int64_t>(ptr.back() / kChunkTokens, 1, n_threads);
+  std::vector<Chunk> chunks(static_cast<std::size_t>(n_chunks));
+  parallel_for(n_threads, n_chunks, [&](int64_t c, int) {
+    Chunk& chunk = chunks[static_cast<std::size_t>(c)];
+    chunk.known_attributes = options.attributes;
+    chunk.labelled = false;
+    chunk.features = options.features;
+    Extractor extractor = chunk.extractor();
+    std::vector<std::string_view> cells;
+    // Sequences that begin in this part of the tokens.
+    const auto first = [&](int64_t part) {
+      const int64_t token = ptr.back() * part / n_chunks;
+      return part == n_chunks ? n_sequences : std::lower_bound(ptr.begin(), ptr.end() - 1, token) - ptr.begin();
+    };
+    for (int64_t s = first(c); s < first(c + 1); ++s) {
+      const auto begin = static_cast<std::size_t>(ptr[s]), end = static_cast<std::size_t>(ptr[s + 1]);
+      cells.clear();
+      for (std::size_t k = begin * n_columns; k < end * n_columns; ++k) cells.push_back(tokens.cells[k]);
+      const int64_t n_rows = ptr[s + 1] - ptr[s];
+      extractor.begin(Cells{cells.data(), n_rows, static_cast<int64_t>(n_columns)});
+      for (int64_t t = 0; t < n_rows; ++t) {
+        chunk.add_attributes(extractor, t);
+        chunk.end_position(0);
+      }
+      chunk.end_sequence();
+    }
+  });
   return join(chunks, options, n_threads);
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "text/alphabet.hpp"
+#include "text/features.hpp"
+#include "text/names.hpp"
 #include "text/templates.hpp"
 
 namespace crfit {
@@ -17,7 +19,8 @@ enum class Format { columns, crfsuite, jsonl };
 
 struct ReadOptions {
   Format format = Format::columns;
-  const Template* templates = nullptr;  // columns only
+  const Template* templates = nullptr;  // columns only, unless there are features
+  const Features* features = nullptr;   // columns and jsonl: make the attributes from the tokens
   bool labelled = true;
   const Alphabet* attributes = nullptr;  // locked: others are dropped and counted; null: number new ones
   const Alphabet* edges = nullptr;       // the same for edge attributes
@@ -44,6 +47,15 @@ struct ParsedText {
 
 // Throws TextError for the first bad line, or for a text without any sequence.
 ParsedText read_texts(const std::vector<std::string_view>& texts, const ReadOptions& options);
+
+// Sequences of tokens in memory. Position n has the cells n C .. n C + C - 1 for C columns.
+struct Tokens {
+  Names cells;
+  std::vector<int64_t> seq_ptr{0};  // [S + 1]
+};
+
+// The attributes of tokens by options.features; line numbers are 0.
+ParsedText read_tokens(const Tokens& tokens, const ReadOptions& options);
 
 // counts[a] = number of positions t with a among ids[ptr[t]:ptr[t+1]]; repetitions at a position count once. Throws
 // std::invalid_argument if an offset or an id is out of range.

@@ -62,7 +62,8 @@ void SequenceReader::read_item(PyObject* item) {
     read_set(item);
   } else if (is_text(item)) {
     fail("an item must be a list, tuple or set of str or a dict, not " + type_name(item) + " " + shown(item) +
-         "; X is a list of sequences of items: one sequence x is given as [x], one attribute a as the item [a]");
+         "; X is a list of sequences of items: one sequence x is given as [x], one attribute a as the item [a]; "
+         "features='default' makes the attributes of tokens");
   } else if (is_mapping(item)) {
     read_mapping(item);
   } else {

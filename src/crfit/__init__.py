@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from crfit import errors, scorers, trainers
+    from crfit import errors, features, scorers, trainers
     from crfit.data import Dataset, text
     from crfit.engines import make_inference, make_objective
-    from crfit.estimators import CRF, LogLinear
+    from crfit.estimators import CRF, CRFCV, LogLinear, LogLinearCV
     from crfit.evaluation import evaluate
     from crfit.model import Model, load
     from crfit.racing import RaceResult, race
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from crfit.training.loop import train
     from crfit.training.records import Result
     from crfit.training.stopping import Progress, Stop, StopReason
+    from crfit.tuning.path import path
 
 __all__ = [
     "CRF",
+    "CRFCV",
     "Dataset",
     "LogLinear",
+    "LogLinearCV",
     "Model",
     "Progress",
     "RaceResult",
@@ -37,9 +40,11 @@ __all__ = [
     "cpu_level",
     "errors",
     "evaluate",
+    "features",
     "load",
     "make_inference",
     "make_objective",
+    "path",
     "race",
     "scorers",
     "text",
@@ -50,8 +55,10 @@ __all__ = [
 # Modules are imported on first use, so that programs that only tag start fast.
 _MODULES = {
     "CRF": "estimators",
+    "CRFCV": "estimators",
     "Dataset": "data",
     "LogLinear": "estimators",
+    "LogLinearCV": "estimators",
     "Model": "model",
     "Progress": "training.stopping",
     "RaceResult": "racing",
@@ -64,13 +71,14 @@ _MODULES = {
     "load": "model",
     "make_inference": "engines",
     "make_objective": "engines",
+    "path": "tuning.path",
     "race": "racing",
     "text": "data",
     "train": "training.loop",
 }
 _FOLDERS = {
-    *("data", "engines", "errors", "evaluation", "layout", "model", "racing", "scorers", "trainers"),
-    "training",
+    *("data", "engines", "errors", "evaluation", "features", "layout", "model", "racing", "scorers"),
+    *("trainers", "training", "tuning"),
 }
 
 if not TYPE_CHECKING:  # a type checker would accept any name

@@ -11,114 +11,184 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from crfit.errors import DataError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # UTF-8; skipped at the start of a text
+#: What a pipe should hold, and how much is decompressed at a time.
+PIPE_BYTES, PART_BYTES = 1 << 20, 1 << 16
 
 
 def read_bytes(path: str | os.PathLike[str] | None) -> tuple[str, bytes]:
     """Name and decompressed content of a file; None and ``-`` mean standard input, ``<stdin>``."""
-    standard_input = path is None or os.fspath(path) == "-"
-    name = "<stdin>" if path is None or standard_input else os.fspath(path)
-    if standard_input and sys.stdin is None:
-        raise DataError("standard input is closed: name a file, or pipe the data in", file=name)
+    name = _name(path)
     try:
-        data = sys.stdin.buffer.read() if standard_input else Path(name).read_bytes()
+        data = sys.stdin.buffer.read() if _is_standard_input(path) else Path(name).read_bytes()
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise DataError(f"cannot be read: {reason}", file=name) from None
-    return name, _decompress(data, name)
+        raise _unreadable(name, error) from None
+    return name, b"".join(_decompressed([data], name))
 
 
-def _decompress(data: bytes, name: str) -> bytes:
-    for suffix, (magic, method, decompress) in _METHODS.items():
-        if data.startswith(magic):
+def read_blocks(path: str | os.PathLike[str] | None, size: int) -> tuple[str, Iterator[bytes]]:
+    """Name and decompressed content of a file, as it comes: at most `size` bytes are read at a time.
+
+    A block of a pipe is what was written to it so far. The file is opened at once, so that a wrong name is
+    known before anything else is done.
+    """
+    name = _name(path)
+    try:
+        file: Any = sys.stdin.buffer if _is_standard_input(path) else open(name, "rb", buffering=0)  # noqa: SIM115
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from None
+    return name, _decompressed(_blocks(file, name, size), name)
+
+
+def _name(path: str | os.PathLike[str] | None) -> str:
+    if not _is_standard_input(path):
+        return os.fspath(cast("str | os.PathLike[str]", path))
+    if sys.stdin is None:
+        raise DataError("standard input is closed: name a file, or pipe the data in", file="<stdin>")
+    return "<stdin>"
+
+
+def _is_standard_input(path: str | os.PathLike[str] | None) -> bool:
+    return path is None or os.fspath(path) == "-"
+
+
+def _unreadable(name: str, error: Exception) -> DataError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return DataError(f"cannot be read: {reason}", file=name)
+
+
+def _blocks(file: Any, name: str, size: int) -> Iterator[bytes]:
+    _widen_pipe(file)
+    read = file.read1 if hasattr(file, "read1") else file.read
+    try:
+        while block := read(size):
+            yield block
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from None
+    finally:
+        if name != "<stdin>":
+            file.close()
+
+
+def _widen_pipe(file: Any) -> None:
+    """Let a pipe hold more, where the system can: a fast writer then waits less, and blocks are larger."""
+    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
+        import fcntl
+
+        if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+            fcntl.fcntl(file.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+
+def _decompressed(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Decompress blocks, if the first bytes are those of a compressed file."""
+    rest, head = iter(blocks), b""
+    for block in rest:
+        head += block
+        # Wait for more only if these few bytes may be the beginning of a signature.
+        if not any(magic.startswith(head) for magic in _SIGNATURES):
+            break
+    for suffix, (magic, method, new) in _METHODS.items():
+        if head.startswith(magic):
             try:
-                return decompress(data)
+                yield from _decompress_streams(chain([head], rest), new)
             except ImportError:
                 remedy = "reading zstd needs the package zstandard: pip install 'crfit[zstd]'"
                 raise DataError(remedy, file=name) from None
+            except DataError:  # of reading
+                raise
             except _FAILURES as error:
                 message = f"cannot be decompressed, the {method} data is truncated or damaged: {error}"
                 raise DataError(message, file=name) from None
-        if name.endswith(suffix) and data:
+            return
+        if name.endswith(suffix) and head:
             raise DataError(f"is not compressed with {method}: rename it or compress it again", file=name)
-    return data
+    yield head
+    yield from rest
 
 
-def _decompress_streams(data: bytes, new: Callable[[], Any]) -> bytes:
+def _decompress_streams(blocks: Iterable[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
     """Decompress all streams of a file; the libraries' one-call functions ignore damage in later ones."""
-    parts = []
-    while data:
-        stream = new()
-        parts.append(stream.decompress(data))
-        if not stream.eof:
-            raise EOFError("the last stream is incomplete")
-        data = stream.unused_data.lstrip(b"\0")  # xz allows padding between streams
-    return b"".join(parts)
+    stream = None
+    for block in blocks:
+        # In parts, because a block may be a thousand times as large afterwards.
+        for start in range(0, len(block), PART_BYTES):
+            data = block[start : start + PART_BYTES]
+            while data := data if stream is not None else data.lstrip(b"\0"):  # xz pads between streams
+                stream = new() if stream is None else stream
+                yield stream.decompress(data)
+                if not stream.eof:
+                    break
+                data, stream = stream.unused_data, None
+    if stream is not None:
+        raise EOFError("the last stream is incomplete")
 
 
 # The libraries are imported when a file needs them.
 
 
-def _decompress_gzip(data: bytes) -> bytes:
-    import gzip
-
-    return gzip.decompress(data)
+def _gzip() -> Any:
+    return zlib.decompressobj(wbits=31)
 
 
-def _decompress_bzip2(data: bytes) -> bytes:
+def _bzip2() -> Any:
     import bz2
 
-    return _decompress_streams(data, bz2.BZ2Decompressor)
+    return bz2.BZ2Decompressor()
 
 
-def _decompress_xz(data: bytes) -> bytes:
+def _xz() -> Any:
     import lzma
 
-    try:
-        return _decompress_streams(data, lzma.LZMADecompressor)
-    except lzma.LZMAError as error:
-        raise ValueError(str(error)) from None
+    return _Guarded(lzma.LZMADecompressor(), lzma.LZMAError)
 
 
-def _decompress_zstd(data: bytes) -> bytes:
+def _zstd() -> Any:
     if sys.version_info >= (3, 14):
         from compression import zstd
 
-        try:
-            return bytes(zstd.decompress(data))
-        except zstd.ZstdError as error:
-            raise ValueError(str(error)) from None
+        return _Guarded(zstd.ZstdDecompressor(), zstd.ZstdError)
     import zstandard
 
-    parts = []
-    while data:  # a file may consist of several frames
-        frame = zstandard.ZstdDecompressor().decompressobj()
+    return _Guarded(zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError)
+
+
+class _Guarded:
+    """A stream whose own kind of error becomes ValueError."""
+
+    def __init__(self, stream: Any, failure: type[Exception]) -> None:
+        self._stream, self._failure = stream, failure
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def decompress(self, data: bytes) -> bytes:
+        """Decompress some data."""
         try:
-            parts.append(frame.decompress(data))
-        except zstandard.ZstdError as error:
+            return bytes(self._stream.decompress(data))
+        except self._failure as error:
             raise ValueError(str(error)) from None
-        if not frame.eof:
-            raise EOFError("the last frame is incomplete")
-        data = frame.unused_data
-    return b"".join(parts)
 
 
 # For bzip2 the block or end marker is part of the signature, because a text may begin with "BZh".
-_BZIP2 = tuple(b"BZh%d" % level + mark for level in range(1, 10) for mark in (b"1AY&SY", b"\x17rE8P\x90"))
+_BZIP2_SIGNATURES = tuple(
+    b"BZh%d" % level + mark for level in range(1, 10) for mark in (b"1AY&SY", b"\x17rE8P\x90")
+)
 
-# Suffix: first bytes, name, function.
-_METHODS: dict[str, tuple[bytes | tuple[bytes, ...], str, Callable[[bytes], bytes]]] = {
-    ".gz": (b"\x1f\x8b\x08", "gzip", _decompress_gzip),
-    ".bz2": (_BZIP2, "bzip2", _decompress_bzip2),
-    ".xz": (b"\xfd7zXZ\x00", "xz", _decompress_xz),
-    ".zst": (b"\x28\xb5\x2f\xfd", "zstd", _decompress_zstd),
+# Suffix: first bytes, name, function that makes a stream.
+_METHODS: dict[str, tuple[tuple[bytes, ...], str, Callable[[], Any]]] = {
+    ".gz": ((b"\x1f\x8b\x08",), "gzip", _gzip),
+    ".bz2": (_BZIP2_SIGNATURES, "bzip2", _bzip2),
+    ".xz": ((b"\xfd7zXZ\x00",), "xz", _xz),
+    ".zst": ((b"\x28\xb5\x2f\xfd",), "zstd", _zstd),
 }
+_SIGNATURES = [signature for signatures, *_ in _METHODS.values() for signature in signatures]
 _FAILURES = (EOFError, OSError, ValueError, zlib.error)
 
 COMPRESSED_SUFFIXES = frozenset(_METHODS)

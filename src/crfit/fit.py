@@ -17,7 +17,8 @@ regression with one weight per attribute (`crfit.layout.classifier_layout`).
 
 import math
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, get_args
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from crfit import trainers
+from crfit.checks import check_whole_number
 from crfit.data import Dataset
 from crfit.data.class_weights import ClassWeight, weigh_classes
 from crfit.data.dataset import recode
@@ -33,11 +35,12 @@ from crfit.data.label_sets import check_known, known_runs
 from crfit.data.templates import Template
 from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.engines.merged import MergeOption, Merging, merge_equal
-from crfit.errors import DataError, OptionError
+from crfit.engines.weight_groups import l2_of_weights
+from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.evaluation import Scores, evaluate_ids
 from crfit.evaluation.scores import METRICS
 from crfit.evaluation.spans import Scheme
-from crfit.layout import Layout, TransitionsOption, WeightsOption, centre_free, classifier_layout
+from crfit.layout import Layout, TransitionsOption, WeightsOption, centre_free, classifier_layout, make_layout
 from crfit.layout.constraints import (
     Constraints,
     LabelScheme,
@@ -49,6 +52,7 @@ from crfit.layout.constraints import (
 )
 from crfit.layout.costs import CostsOption, cost_table, read_costs
 from crfit.model import Model
+from crfit.model.carrying import carry_over, joint_layout, with_names_of
 from crfit.model.model import drop_zeros
 from crfit.model.tagging import Classes, Task
 from crfit.threads import resolve_threads
@@ -80,7 +84,7 @@ MAX_HISTORY = 200
 PROBLEM = (
     *("task", "classes", "fit_intercept", "penalize_intercept", "l2", "l1"),
     *("order", "weights", "transitions", "boundary", "n_free", "min_count", "scheme_in_training"),
-    *("class_weight", "costs"),
+    *("class_weight", "costs", "l2_by_group"),
 )
 
 
@@ -112,12 +116,17 @@ class FitOptions:
     scheme_in_training: bool = False  # training too: label sequences that it forbids leave Z
     class_weight: ClassWeight = None  # weights of labels; a sequence has their mean
     costs: CostsOption = None  # of mistakes, by true and predicted label: softmax-margin training
+    l2_by_group: Mapping[str, float] | None = (
+        None  # by the names of `crfit.engines.weight_groups`; others: l2
+    )
 
     @property
     def problem(self) -> dict[str, Any]:
         """The options in `PROBLEM`, with the l2 that the trainer will use."""
         named = {name: getattr(self, name) for name in PROBLEM}
         costs = [list(one) for one in read_costs(self.costs)]  # as JSON gives it back
+        groups = {name: float(value) for name, value in (self.l2_by_group or {}).items()}
+        named |= {"l2_by_group": groups}
         return named | {"l2": trainers.penalty_for(self.trainer, self.l2), "costs": costs}
 
 
@@ -131,6 +140,32 @@ class Fit(NamedTuple):
     result: Result  # one_vs_rest: all classes combined, without a history
     dev_scores: Scores | None
     results: list[Result]  # one per problem: several for one_vs_rest
+    carried: "CarriedOver | None" = None  # how many weights came from an old model
+
+
+class CarriedOver(NamedTuple):
+    """How many weights of an old model were carried over by name."""
+
+    n_carried: int  # found in the new problem
+    n_left: int  # of features that the new problem does not have
+    n_new: int  # weights of the new problem that start at 0
+
+
+@dataclass(frozen=True)
+class _Old:
+    """Weights from old models, for the layout of the problem."""
+
+    start: Vector | None = None
+    toward: Vector | None = None  # the centre of the l2 penalty
+    carried: CarriedOver | None = None
+
+    def column(self, k: int, n: int) -> "_Old":
+        """The weights of one of n classes."""
+        start, toward = (None if w is None else w[k::n].copy() for w in (self.start, self.toward))
+        return _Old(start, toward)
+
+
+_NO_OLD = _Old()
 
 
 def fit_dataset(
@@ -144,6 +179,8 @@ def fit_dataset(
     state: RunState | None = None,
     layout: Layout | None = None,
     start: Vector | None = None,
+    init: Model | None = None,
+    toward: Model | None = None,
 ) -> Fit:
     """Train a model on labelled sequences.
 
@@ -152,16 +189,29 @@ def fit_dataset(
     see the merged weights; the model and ``result.weights`` have all weights. For a CRF, `layout` replaces
     the options that choose the features, and `start` are weights to start from; attributes are then not
     merged.
+
+    `init` is a model to start from, whose weights are carried over by the names of their features; the
+    problem is the same as without it. `toward` is a model w0 whose weights the l2 penalty pulls toward,
+    ``(l2/2) |w - w0|^2``, and where training starts unless `init` is given: the problem then has its
+    features too, besides those of the data.
     """
+    _check_old(init, toward, state, layout, start, options)
     check_dev(dev)
     check_known(dataset)
     dataset = weigh_classes(dataset, options.class_weight)
     if options.task == "classify":
-        dataset, dev, options = _prepare_items(dataset, dev, options)
+        dataset, dev, options = prepare_items(dataset, dev, options)
+        if toward is not None:
+            dataset = with_names_of(toward, dataset, options.n_free)
         if options.classes == "one_vs_rest" and dataset.n_labels > 2:
-            return _one_vs_rest(dataset, options, dev, callbacks, input_format)
+            old = _carried_over(dataset, classifier_layout(dataset, options.n_free), init, toward, state)
+            return _one_vs_rest(dataset, options, dev, callbacks, input_format, old)
     elif dataset.n_sequences == 0:
         raise DataError("the training data is empty: give at least one sequence", file=dataset.source)
+    elif toward is not None:
+        check_whole_number("min_count", options.min_count, at_least=0)
+        dataset = with_names_of(toward, dataset.prune(options.min_count))
+        layout = joint_layout(toward, dataset, _layout_of(dataset, options))
     return _fit_one(
         dataset,
         options,
@@ -172,6 +222,68 @@ def fit_dataset(
         state=state,
         layout=layout,
         start=start,
+        init=init,
+        toward=toward,
+    )
+
+
+def _check_old(
+    init: Model | None,
+    toward: Model | None,
+    state: RunState | None,
+    layout: Layout | None,
+    start: Vector | None,
+    options: FitOptions,
+) -> None:
+    """Raise OptionError if models to start from contradict the task or other arguments."""
+    for name, model in (("init", init), ("toward", toward)):
+        if model is None:
+            continue
+        if not isinstance(model, Model):
+            raise OptionError(name, type(model).__name__, "give a model, for example crfit.load(path)")
+        if model.task != options.task:
+            kinds = {"tag": "labels sequences", "classify": "classifies items"}
+            remedy = f"this model {kinds[model.task]}: give one that {kinds[options.task]}"
+            raise OptionError(name, "a model", remedy)
+        if layout is not None or start is not None:
+            raise OptionError(name, "a model", "layout and start say it already: leave them out")
+    if init is not None and state is not None:
+        remedy = "a resumed run continues from its checkpoint: leave out one of init and resume"
+        raise OptionError("init", "a model", remedy)
+    if (toward is not None or options.l2_by_group) and options.merge is True:
+        what = "have an l2 of their own" if toward is None else "are pulled toward old weights"
+        raise OptionError("merge", True, f"attributes that {what} cannot be merged: leave this option out")
+    if toward is not None and options.l2 == 0.0:
+        raise OptionError("l2", 0.0, "the pull toward the old model is (l2/2) |w - w0|^2: give l2 > 0")
+    if state is not None and bool(state.problem.get("pulled")) != (toward is not None):
+        if toward is not None:
+            remedy = "the run to resume was not pulled toward an old model: leave this out"
+            raise OptionError("toward", "a model", remedy)
+        remedy = "this one is not: give the same old model again as toward"
+        raise OptionError("state", "its run was pulled toward an old model", remedy)
+
+
+def _carried_over(
+    dataset: Dataset, layout: Layout, init: Model | None, toward: Model | None, state: RunState | None = None
+) -> _Old:
+    """Weights to start from and to pull toward; warns if no attribute of the old model occurs."""
+    if init is None and toward is None:
+        return _Old()
+    begun, pulled = (None if one is None else carry_over(one, dataset, layout) for one in (init, toward))
+    first = begun or pulled
+    assert first is not None
+    n_state = layout.n_state_weights
+    if not first.weights[:n_state].any():
+        warnings.warn(
+            "no attribute of the old model occurs in the data: give the template or the features that it was "
+            "trained with",
+            CrfitWarning,
+            stacklevel=3,
+        )
+    return _Old(
+        None if state is not None else first.weights,
+        None if pulled is None else pulled.weights,
+        CarriedOver(first.n_carried, first.n_left, first.n_new),
     )
 
 
@@ -192,30 +304,42 @@ def choose_scheme(dataset: Dataset, options: FitOptions) -> LabelScheme | None:
     return scheme
 
 
-def make_problem(dataset: Dataset, options: FitOptions, layout: Layout | None = None) -> EngineObjective:
+def make_problem(
+    dataset: Dataset, options: FitOptions, layout: Layout | None = None, toward: Vector | None = None
+) -> EngineObjective:
     """Return the objective, on a dataset without the rare attributes, or with the given layout."""
     l2 = trainers.penalty_for(options.trainer, options.l2)
     on: dict[str, Any] = {"device": options.device, "n_threads": options.n_threads}
     if options.scheme_in_training:
         names = dataset.label_alphabet.strings()
         on["constraints"] = make_constraints(names, scheme=choose_scheme(dataset, options))
+    if toward is not None:
+        on["toward"] = toward
     if costs := read_costs(options.costs):
         on["costs"] = cost_table(dataset.label_alphabet.strings(), costs)
     if options.task == "classify":  # rare attributes were dropped before adding the intercept
         layout = classifier_layout(dataset, options.n_free)
-    if layout is not None:
-        return make_objective(dataset, layout, l2=l2, l1=options.l1, **on)
-    return make_objective(
+    if layout is None:
+        own = ("weights", "transitions", "boundary", "order", "n_free", "min_count")
+        on |= {name: getattr(options, name) for name in own}
+    objective = make_objective(dataset, layout, l2=l2, l1=options.l1, **on)
+    if options.l2_by_group:
+        if not l2 > 0.0:
+            raise OptionError("l2", l2, "groups without an l2 of their own have this one: give more than 0")
+        each = l2_of_weights(objective.dataset, objective.layout, options.l2_by_group, l2)
+        objective.scale_l2(each / l2)
+    return objective
+
+
+def _layout_of(dataset: Dataset, options: FitOptions) -> Layout:
+    """The features that the options choose."""
+    return make_layout(
         dataset,
-        l2=l2,
-        l1=options.l1,
         weights=options.weights,
         transitions=options.transitions,
         boundary=options.boundary,
         order=options.order,
         n_free=options.n_free,
-        min_count=options.min_count,
-        **on,
     )
 
 
@@ -230,14 +354,27 @@ def _fit_one(
     state: RunState | None = None,
     layout: Layout | None = None,
     start: Vector | None = None,
+    init: Model | None = None,
+    toward: Model | None = None,
+    old: _Old = _NO_OLD,
 ) -> Fit:
     """Fit one problem: anything except one_vs_rest with three classes or more."""
     scheme = choose_scheme(dataset, options)
     if options.scheme == "auto":
         options = replace(options, scheme=scheme)
-    objective = make_problem(dataset, options, layout)
+    if toward is not None:
+        if options.task == "classify":
+            layout = classifier_layout(dataset, options.n_free)
+        assert layout is not None  # the features of both, from `fit_dataset`
+        old = _carried_over(dataset, layout, init, toward, state)
+    objective = make_problem(dataset, options, layout, old.toward)
+    if init is not None and toward is None:
+        old = _carried_over(objective.dataset, objective.layout, init, None)
     trainer, why = trainers.choose(options.trainer, objective, seed=options.seed)
-    merged = None if start is not None else choose_merging(objective, trainer, options.merge, state)
+    as_they_are = start is not None or old.toward is not None or bool(options.l2_by_group)
+    merged = None if as_they_are else choose_merging(objective, trainer, options.merge, state)
+    if old.start is not None:
+        start = old.start if merged is None else merged.merge(old.start)
     problem: EngineObjective | Merging = objective
     if merged is not None:
         problem, objective = merged, merged.objective  # frees the unmerged objective
@@ -259,7 +396,12 @@ def _fit_one(
             watched = DEV_SCORES[options.task]
             watchers = [DevScore(scorer.watched, every=options.dev_every, names=watched), *callbacks]
     text = template.text if isinstance(template, Template) else template
+    made_by = dataset.features if template is None else None
     told = {**options.problem, "template": text, "input_format": input_format}
+    if made_by is not None:
+        told["features"] = {"text": made_by.text, "lists": made_by.digests}
+    if old.toward is not None:
+        told["pulled"] = True
     result = minimise(objective, trainer, start, options.stop, watchers, state, why=why, problem=told)
     scores = None if scorer is None else _final_scores(scorer, result)
     if merged is not None:
@@ -268,6 +410,8 @@ def _fit_one(
     if options.task == "classify":
         centre_free(problem.layout, to_numpy(result.weights))
     summary = _summary(problem, result)
+    if old.carried is not None:
+        summary["carried_over"] = old.carried._asdict()
     if scores is not None:
         summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES[options.task]}
     known: dict[str, Any] = (
@@ -283,6 +427,10 @@ def _fit_one(
         known["constraints"] = {"scheme": scheme}
     if options.costs:
         known["costs"] = options.problem["costs"]
+    if options.l2_by_group:
+        known["l2_by_group"] = options.problem["l2_by_group"]
+    if old.toward is not None:
+        known["toward"] = True
     # Model and result live equally long and share the weights.
     result.weights.flags.writeable = False
     model = Model.from_training(
@@ -294,7 +442,7 @@ def _fit_one(
         summary=summary,
         copy=False,
     )
-    return Fit(model, result, scores, [result])
+    return Fit(model, result, scores, [result], old.carried)
 
 
 def check_dev(dev: Dataset | None) -> None:
@@ -430,7 +578,7 @@ def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return [points[i] for i in places]
 
 
-def _prepare_items(
+def prepare_items(
     dataset: Dataset, dev: Dataset | None, options: FitOptions
 ) -> tuple[Dataset, Dataset | None, FitOptions]:
     """Drop rare attributes and add an intercept, last in the alphabet and unpenalised by default."""
@@ -468,6 +616,7 @@ def _one_vs_rest(
     dev: Dataset | None,
     callbacks: Sequence[Callback],
     input_format: str | None,
+    old: _Old,
 ) -> Fit:
     """Train each class against the rest, several in parallel, and combine the weights into one model.
 
@@ -477,7 +626,8 @@ def _one_vs_rest(
     each = options if n_workers == 1 else replace(options, n_threads=1)
 
     def fit_class(k: int) -> Fit:
-        fit = _fit_one(one_against_rest(dataset, k), each, None, callbacks=callbacks)
+        own = old.column(k, dataset.n_labels)
+        fit = _fit_one(one_against_rest(dataset, k), each, None, callbacks=callbacks, old=own)
         if fit.result.reason is StopReason.INTERRUPTED:  # Ctrl-C ends all classes, not only this one
             raise KeyboardInterrupt
         return fit
@@ -491,6 +641,8 @@ def _one_vs_rest(
     summary = first.summary | {name: getattr(result, name) for name in numbers}
     summary |= {"reason": result.reason.value, "n_weights": layout.n_weights, "n_labels": layout.n_labels}
     summary.pop("history", None)  # of the first class only
+    if old.carried is not None:
+        summary["carried_over"] = old.carried._asdict()
     if "merged" in summary:
         trained = sum(fit.model.summary["merged"]["weights"] for fit in fits)
         summary["merged"] = summary["merged"] | {"weights": trained}
@@ -508,7 +660,7 @@ def _one_vs_rest(
     scores = None if dev is None else model.evaluate(dev, n_threads=options.n_threads)
     if scores is not None:
         model.summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES["classify"]}
-    return Fit(model, result, scores, [fit.result for fit in fits])
+    return Fit(model, result, scores, [fit.result for fit in fits], old.carried)
 
 
 def _together(results: list[Result], seconds: float) -> Result:

@@ -124,6 +124,43 @@ def test_input_is_never_overwritten(call, recipes):
     assert (recipes / "train.columns").read_bytes() == before
 
 
+@pytest.mark.parametrize("old", ["--init", "--toward"])
+@pytest.mark.parametrize("output", ["--checkpoint", "--log"])
+def test_old_models_are_not_overwritten_by_checkpoints_and_logs(call, recipes, tmp_path, old, output):
+    model = tmp_path / "old.crfit"
+    before = (recipes / "columns.crfit").read_bytes()
+    model.write_bytes(before)
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", old, model, output, model, "-q")
+    check_error(ran, 2, f"{output} {model}: this file is also an input: name another")
+    assert model.read_bytes() == before
+
+
+@pytest.mark.parametrize("verb", ["train", "tune"])
+def test_lists_of_features_are_inputs(call, recipes, tmp_path, verb):
+    (tmp_path / "f.txt").write_text("lower\ngazetteer foods.txt\n")
+    foods = tmp_path / "foods.txt"
+    foods.write_text("salt\n")
+    ran = call(verb, recipes / "train.columns", "-m", foods, "--features", tmp_path / "f.txt", "-q")
+    check_error(ran, 2, f"-m {foods}: this file is also an input: name another")
+    assert foods.read_text() == "salt\n"
+
+
+def test_lists_of_features_are_given_again_to_resume(call, recipes, tmp_path):
+    (tmp_path / "f.txt").write_text("lower\ngazetteer foods.txt\n")
+    (tmp_path / "foods.txt").write_text("salt\n")
+    checkpoint = tmp_path / "c"
+    arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q"]
+    stop = ["--trainer", "lbfgs", "--max-iter", 1, "--checkpoint", checkpoint]
+    assert call(*arguments, *stop, "--features", tmp_path / "f.txt").code == 0
+    ran = call(*arguments, "--resume", checkpoint)
+    check_error(ran, 2, f"--resume {checkpoint}: the run uses lists of words: give --features again")
+
+
+def test_threshold_is_a_number(call, recipes):
+    ran = call("tag", "-m", recipes / "columns.crfit", recipes / "test.columns", "--threshold", "nan")
+    check_error(ran, 2, "--threshold nan: give a probability from 0 to 1")
+
+
 PAIRS = [("-m", "--log"), ("-m", "--checkpoint"), ("--log", "--checkpoint")]
 
 

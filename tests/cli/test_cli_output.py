@@ -98,7 +98,7 @@ def test_tag_crfsuite_and_jsonl(call, recipes):
 
 def test_tag_in_blocks(call, recipes, monkeypatch):
     whole = call("tag", "-m", recipes / "columns.crfit", recipes / "test.columns", "--marginals").out
-    monkeypatch.setattr("crfit.cli.tag.BLOCK_TOKENS", 7)
+    monkeypatch.setattr("crfit.model.answers.BLOCK_TOKENS", 7)
     assert call("tag", "-m", recipes / "columns.crfit", recipes / "test.columns", "--marginals").out == whole
 
 

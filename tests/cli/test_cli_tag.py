@@ -52,7 +52,7 @@ def test_spans_are_lines_of_columns(tag, model, data, monkeypatch):
     ]
     whole = tag("--spans").out
     assert whole.splitlines() == lines
-    monkeypatch.setattr("crfit.cli.tag.BLOCK_TOKENS", 7)
+    monkeypatch.setattr("crfit.model.answers.BLOCK_TOKENS", 7)
     assert tag("--spans").out == whole
     sure = [line for line in lines if float(line.split("\t")[4]) >= 0.97]
     assert 0 < len(sure) < len(lines)

@@ -305,7 +305,7 @@ def test_json_lines_unlabelled():
         ('{"tokens": [["a"]], "labels": null}', 'no "labels"'),
         ('{"tokens": [["a"], ["b"]], "labels": ["A"]}', "2 tokens but 1 labels"),
         ('{"tokens": [], "labels": []}', "without tokens"),
-        ('{"tokens": ["a"], "labels": ["A"]}', "list of attribute names or an object"),
+        ('{"tokens": ["a"], "labels": ["A"]}', "a token is a string, but attributes are expected"),
         ('{"tokens": [[1]], "labels": ["A"]}', "attribute name, which is a string"),
         ('{"tokens": [{"a": null}], "labels": ["A"]}', "leave out what is missing"),
         ('{"tokens": [{"a": NaN}], "labels": ["A"]}', "a number"),

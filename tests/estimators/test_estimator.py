@@ -61,7 +61,8 @@ def test_constructor_is_the_documented_one():
     expected = (
         "(trainer='auto', l2=None, l1=0.0, order=1, weights='observed', transitions='all', boundary=False, "
         "min_count=0, n_threads=None, device='cpu', stop=None, callbacks=(), random_state=0, "
-        "merge='auto', scheme='auto', scheme_in_training=False, class_weight=None, costs=None, verbose=False)"
+        "merge='auto', scheme='auto', scheme_in_training=False, class_weight=None, costs=None, "
+        "l2_by_group=None, features=None, warm_start=None, toward=None, verbose=False)"
     )
     signature = inspect.signature(CRF)
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
@@ -90,7 +91,7 @@ def test_fit_minimises_the_documented_function(recipes):
     assert crf.n_iter_ == crf.result_.iterations > 0
 
 
-def test_every_parameter_reaches_the_training(recipes, monkeypatch):
+def test_every_parameter_reaches_the_training(recipes, fitted, monkeypatch):
     caught = {}
 
     def fit_dataset(dataset, options, **given):
@@ -99,11 +100,13 @@ def test_every_parameter_reaches_the_training(recipes, monkeypatch):
 
     monkeypatch.setattr("crfit.estimators.crf.fit_dataset", fit_dataset)
     params = {name: object() for name in CRF().get_params(deep=False)}
-    params |= {"n_threads": 1, "trainer": "sgd", "random_state": 8, "verbose": 0}
+    params |= {"n_threads": 1, "trainer": "sgd", "random_state": 8, "verbose": 0, "features": None}
+    params |= {"warm_start": fitted.model_, "toward": fitted.model_}
     with pytest.raises(KeyboardInterrupt):
         CRF(**params).fit(*recipes)
     params |= {"trainer": SGD(seed=8), "seed": params.pop("random_state")}
-    del params["verbose"]
+    params["init"] = params.pop("warm_start")
+    del params["verbose"], params["features"]  # the dataset has the features
     assert caught == {**vars(FitOptions()), **params, "dev": None}
 
 

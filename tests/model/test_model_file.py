@@ -170,6 +170,7 @@ def test_checks_go_beyond_the_checksum(whole, folder):
         "contradicts the lists": entry("layout", "weights", value="all"),
         "damaged": entry("layout", value=None),
         "input_format": entry("input_format", value="xml"),
+        "options are list": entry("options", value=[1]),
         "template": entry("input_format", value="columns"),
         "no template": entry("template", value={"text": "X\n", "name": None}),
         "version is 'one'": entry("version", value="one"),

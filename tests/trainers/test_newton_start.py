@@ -174,14 +174,54 @@ def test_what_is_asked_for_holds_after_a_start_too():
 
 
 def test_weights_given_are_the_start():
-    w0 = np.full(problem().n_weights, 0.1)
-    result = train(problem(), "newton_cg", w0=w0, stop=Stop(grad_inf=1e-7))
-    assert provisional(result) == 0
-    assert result.history[0].objective == pytest.approx(problem().value(w0))
-    assert "radius" in result.history[1].extra, "the method of the papers"
-    from_zero = train(problem(), "newton_cg", w0=0 * w0, stop=Stop(grad_inf=1e-7))
+    stop = Stop(grad_inf=1e-7)
+    from_zero = train(problem(), "newton_cg", stop=stop)
     assert provisional(from_zero) > 0
+    far = np.full(problem().n_weights, 0.1)
+    result = train(problem(), "newton_cg", w0=far, stop=stop)
+    assert 0 < provisional(result) <= starts.SGD_EPOCHS + 1, "SGD begins at these weights"
     np.testing.assert_allclose(result.weights, from_zero.weights, atol=1e-6)
+    near = from_zero.weights + 1e-4
+    again = train(problem(), "newton_cg", w0=near, stop=stop)
+    assert provisional(again) == 0, "little to gain: Newton steps at once"
+    assert again.history[0].objective == pytest.approx(problem().value(near))
+    assert again.passes < from_zero.passes
+    np.testing.assert_allclose(again.weights, from_zero.weights, atol=1e-6)
+    papers = train(problem(), NewtonCG(start="none"), w0=far, stop=stop)
+    assert provisional(papers) == 0
+    assert "radius" in papers.history[1].extra, "the method of the papers"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_given_weights_are_kept_unless_epochs_lower_the_objective(kept):
+    objective, w = problem(), np.full(problem().n_weights, 0.1)
+    value = objective.value(w) if kept else -math.inf  # nothing is lower
+    begun = w.copy()
+    steps, good = epochs("sgd", objective, w, value=value)
+    assert good
+    assert all(step.provisional for step in steps)
+    assert np.array_equal(w, begun) is not kept
+    assert objective.value(w) <= objective.value(begun)
+
+
+def test_from_worse_than_nothing_training_starts_at_zero():
+    stop = Stop(max_passes=200)
+    far = train(
+        problem(), "newton_cg", w0=np.random.default_rng(0).normal(0, 30, problem().n_weights), stop=stop
+    )
+    zero = train(problem(), "newton_cg", stop=stop)
+    assert far.weights.tobytes() == zero.weights.tobytes()
+
+
+def test_a_warm_up_from_given_weights_resumes_bit_for_bit(tmp_path):
+    w0 = np.full(problem().n_weights, 0.1)
+    whole = train(problem(), "newton_cg", w0=w0, keep_state=True)
+    cut = train(
+        problem(), "newton_cg", w0=w0, stop=Stop(max_iter=2), callbacks=[Checkpoint(tmp_path / "run")]
+    )
+    assert provisional(cut) == len(cut.history), "within the warm-up"
+    resumed = train(problem(), state=load_checkpoint(tmp_path / "run"))
+    assert resumed.weights.tobytes() == whole.weights.tobytes()
 
 
 def with_values(scale, l2=1.0):

@@ -178,7 +178,7 @@ def test_a_trainer_may_have_such_an_option_of_its_own(monkeypatch):
 def test_a_checkpoint_with_the_old_names_of_the_line_search_is_resumed(state):
     options = {"memory": 4, "c1": 1e-4, "c2": 0.9, "max_trials": 20, "scaling": "none"}
     old = replace(state, options=options)
-    assert resolve("auto", state=old) == resolve("lbfgs", state=old) == LBFGS(memory=4)
+    assert resolve("auto", state=old) == resolve("lbfgs", state=old) == LBFGS(memory=4, scaling="none")
     with pytest.raises(OptionError, match=r"wolfe_slope=0.5: the run to resume has 0.9"):
         resolve(LBFGS(memory=4, wolfe_slope=0.5), state=old)
     assert train(Logistic(), state=old, stop=Stop(max_iter=5)).iterations == 5
@@ -197,7 +197,7 @@ def test_choosing_for_an_objective(seedy):
     assert trainers.choose(Chooser(), Logistic(), seed=7) == (Seedy(seed=7), "it has a seed")
 
 
-NO_PENALTY, PARTIAL, LACKING, LARGE, L1, PIXELS, ELSE = auto.RULES
+NO_PENALTY, TOWARD, PARTIAL, LACKING, LARGE, L1, PIXELS, ELSE = auto.RULES
 
 
 def problem(**options):

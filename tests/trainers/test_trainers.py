@@ -198,7 +198,7 @@ def test_on_the_command_line(call, recipes, tmp_path, name, options):
 def test_the_words_of_a_trainer_are_those_of_its_rules():
     told = {info.name: (minimises(info), needs(info), stops(info)) for info in ordered()}
     assert told["lbfgs"] == (
-        "F with l1 and l2",
+        "F with l1 and l2 (also toward old weights)",
         "value and gradient",
         "when F changes by less than 1e-5 (relative) over 10 iterations, or at the limit of double precision",
     )

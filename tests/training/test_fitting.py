@@ -125,14 +125,14 @@ def test_final_scores_are_those_of_the_model_and_computed_once(data, dev_lists, 
         return plain(self, weights)
 
     monkeypatch.setattr(HeldOutScorer, "__call__", counting)
-    model, _, scores, _ = fit_dataset(data, dev=dev, stop=Stop(max_iter=4))
+    model, _, scores, *_ = fit_dataset(data, dev=dev, stop=Stop(max_iter=4))
     assert scores.to_dict() == model.evaluate(dev).to_dict()
     assert len(calls) == 4
-    model, _, scores, _ = fit_dataset(data, dev=dev, dev_every=3, stop=Stop(max_iter=4))
+    model, _, scores, *_ = fit_dataset(data, dev=dev, dev_every=3, stop=Stop(max_iter=4))
     assert scores.to_dict() == model.evaluate(dev).to_dict()
     assert len(calls) == 4 + 2
     best = [EarlyStopping(patience=3)]
-    model, result, scores, _ = fit_dataset(data, l2=0.01, dev=dev, callbacks=best, stop=Stop(grad_inf=0.0))
+    model, result, scores, *_ = fit_dataset(data, l2=0.01, dev=dev, callbacks=best, stop=Stop(grad_inf=0.0))
     assert result.weights_iteration < result.iterations
     assert scores.to_dict() == model.evaluate(dev).to_dict()
     assert fit_dataset(data, stop=Stop(max_iter=1)).dev_scores is None
@@ -158,7 +158,7 @@ def test_second_order_learns_what_first_order_cannot(tmp_path):
     data = Dataset.from_sequences(X, y)
     accuracy = {}
     for order in (1, 2):
-        model, _, scores, _ = fit_dataset(data, order=order, l2=0.1, dev=data)
+        model, _, scores, *_ = fit_dataset(data, order=order, l2=0.1, dev=data)
         accuracy[order] = scores.accuracy
         model.save(tmp_path / "m")
         again = load(tmp_path / "m")

@@ -121,7 +121,7 @@ def test_held_out_scores_are_those_of_all_weights(data, dev):
     def run(merge, **options):
         return fit_dataset(data, trainer="lbfgs", merge=merge, dev=dev, stop=Stop(max_iter=6), **options)
 
-    (model, merged, scores, _), (_, plain, plain_scores, _) = run(True), run(False)
+    (model, merged, scores, *_), (_, plain, plain_scores, *_) = run(True), run(False)
     assert scores.to_dict() == plain_scores.to_dict() == model.evaluate(dev).to_dict()
     assert [p.extra["dev_f1"] for p in merged.history[1:]] == [p.extra["dev_f1"] for p in plain.history[1:]]
     best = run(True, callbacks=[EarlyStopping(patience=2, metric="dev_accuracy")])

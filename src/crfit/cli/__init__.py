@@ -39,8 +39,11 @@ VERBS = {
     "tag": "Label new text with a model.",
     "eval": "Score a model on labelled text.",
     "race": "Compare trainers on your data.",
+    "tune": "Choose penalties and options by held-out scores.",
     "inspect": "Show a model's settings and weights, or write a report.",
     "explain": "Explain why tokens get their labels.",
+    "serve": "Serve a model over HTTP, with a page to try it.",
+    "diff": "Show what changed between two models.",
     "convert": "Convert models of CRFsuite, CRF++ and Wapiti.",
     "trainers": "List the trainers, or describe one with its options.",
     "demo": "Train, score and tag on built-in data.",
@@ -103,6 +106,7 @@ def cli(context: click.Context) -> None:
       crfit train train.txt -m ner.crfit              train on a labelled file
       crfit eval  -m ner.crfit test.txt               precision, recall and F1
       crfit tag   -m ner.crfit new.txt > tagged.txt   label new text
+      crfit serve ner.crfit                           label text for other programs
     """  # noqa: D301
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

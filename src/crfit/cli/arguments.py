@@ -10,13 +10,15 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args
 
 import click
 
+from crfit import features as features_module
 from crfit.cli.output import option, say
 from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
-from crfit.data import Dataset, items, text
+from crfit.data import Dataset, annotated, items, text
 from crfit.data.label_sets import hide_labels
 from crfit.data.templates import Template, load_template
 from crfit.engines import ENGINES
 from crfit.engines.objective import DEFAULT_L2
+from crfit.errors import OptionError
 from crfit.evaluation.scores import METRICS
 from crfit.fit import DEFAULTS
 from crfit.layout import TransitionsOption, WeightsOption
@@ -91,7 +93,11 @@ METRIC: Row = (
 TEMPLATE: Row = (
     "--template FILE",
     "Feature template for column files: CRF++'s templates or Wapiti's patterns.  "
-    "[default: a window of five tokens over all columns]",
+    "[default without --features: a window of five tokens over all columns]",
+)
+FEATURE_FILE: Row = (
+    "--features FILE",
+    "Make attributes from the tokens, with a file of features or the set 'default', which suits most data.",
 )
 READING: tuple[Row, ...] = (
     (
@@ -107,7 +113,7 @@ READING: tuple[Row, ...] = (
 )
 
 PARTIAL: tuple[Row, ...] = (
-    ("--missing LABEL", "Label of tokens whose label is not known."),
+    ("--missing LABEL", "Label that marks tokens whose label is not known."),
     ("--label-separator CHARACTER", "Separates the possible labels of a token, as in B-PER|B-LOC."),
 )
 
@@ -168,11 +174,12 @@ def stopping_rules(given: dict[str, Any]) -> Stop:
 
 
 class TrainingData(NamedTuple):
-    """Training data, with the format and template it was read with."""
+    """Training data, with the format and template it was read with, and the texts."""
 
     dataset: Dataset
     format: text.Format
     template: Template | None
+    sources: list[text.Input]
 
 
 def check_standard_input(files: Sequence[str | None]) -> None:
@@ -188,27 +195,55 @@ def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> boo
     return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
 
 
-def read_training(given: dict[str, Any], n_threads: int, task: Task = "tag") -> TrainingData:
-    """Read the files as one dataset; unless -q is set, report the default template."""
-    template = given["template"]
+def list_files(features: Any) -> list[str]:
+    """The files of lists that a file of features names."""
+    if not isinstance(features, str):
+        return []
+    return [
+        os.path.join(os.path.dirname(features), source) for source in features_module.load(features).contents
+    ]
+
+
+def read_training(
+    given: dict[str, Any],
+    n_threads: int,
+    task: Task = "tag",
+    encoding: annotated.Encoding = "BIO",
+) -> TrainingData:
+    """Read the files as one dataset; unless -q is set, report the default template.
+
+    `encoding` is for spans from annotation tools.
+    """
+    template, features = given["template"], given.get("features")
+    if template is not None and features is not None:
+        raise OptionError("features", features, "make the attributes: leave out --template")
+    if isinstance(features, str):
+        features = features_module.load(features)
     template = load_template(template) if isinstance(template, str) else template
-    sources, format_ = text.load(given["files"]), given["input_format"]
+    sources = text.load(given["files"])
+    format_: text.Format | None = given["input_format"]
     if task == "classify":
         format_ = format_ or items.detect_format(sources)
         dataset = partial(given, items.read(sources, format=format_, n_threads=n_threads))
         warn_unknown_attributes(dataset)
-        return TrainingData(dataset, format_, None)
+        return TrainingData(dataset, format_, None, sources)
+    sources, converted = annotated.readable(sources, encoding, features=features is not None)
+    format_ = converted or format_
     format_ = format_ or ("columns" if template is not None else text.detect_format(sources))
-    default = template is None and format_ == "columns"
+    default = template is None and features is None and format_ == "columns"
     if default:
         template = text.column_template(sources)
-    dataset = partial(given, text.read(sources, format=format_, template=template, n_threads=n_threads))
+    dataset = text.read(sources, format=format_, template=template, n_threads=n_threads, features=features)
+    dataset = partial(given, annotated.hide_unknown(dataset))
     if default and template is not None and not given["no_progress"]:
         columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
         size = f"{template.n_attributes} attributes per token"
-        say(f"no --template: using a window of five tokens over {columns}, {size}")
+        say(
+            f"no --template: using a window of five tokens over {columns}, {size}; "
+            "--features default also uses affixes and shapes"
+        )
     warn_unknown_attributes(dataset)
-    return TrainingData(dataset, format_, template)
+    return TrainingData(dataset, format_, template, sources)
 
 
 def partial(given: dict[str, Any], dataset: Dataset) -> Dataset:
@@ -217,22 +252,38 @@ def partial(given: dict[str, Any], dataset: Dataset) -> Dataset:
 
 
 def read_held_out(
-    given: dict[str, Any], training: TrainingData, n_threads: int, task: Task = "tag"
+    given: dict[str, Any],
+    training: TrainingData,
+    n_threads: int,
+    task: Task = "tag",
+    encoding: annotated.Encoding = "BIO",
+    *,
+    all_names: bool = False,
 ) -> Dataset | None:
-    """Read a labelled held-out file in the format of the training data."""
+    """Read a labelled held-out file in the format of the training data.
+
+    `all_names` keeps attributes that the training data does not have.
+    """
     if (file := given["dev"]) is None:
         return None
+    alphabets = None if all_names else training.dataset
     if task == "classify":
-        dev = items.read(file, format=training.format, alphabets=training.dataset, n_threads=n_threads)
+        dev = items.read(file, format=training.format, alphabets=alphabets, n_threads=n_threads)
     else:
+        features = None if training.template is not None else training.dataset.features
+        inputs, format_ = annotated.readable(text.load(file), encoding, features=features is not None)
+        if format_ is None and features is not None:  # tokens in another format than those for training
+            format_ = "jsonl" if text.detect_format(inputs) == "jsonl" else "columns"
         dev = text.read(
-            file,
-            format=training.format,
+            inputs,
+            format=format_ or training.format,
             template=training.template,
-            alphabets=training.dataset,
+            alphabets=alphabets,
             n_threads=n_threads,
+            features=features,
         )
-    dev = partial(given, dev)
+    dev = partial(given, annotated.hide_unknown(dev))
     warn_unknown_attributes(dev)
-    warn_unknown_labels(dev, training.dataset.n_labels)
+    if not all_names:
+        warn_unknown_labels(dev, training.dataset.n_labels)
     return dev

@@ -11,7 +11,7 @@ import numpy as np
 from crfit import __version__, trainers
 from crfit.cli.arguments import COMMON, check_standard_input, options, same_file, section
 from crfit.cli.output import Verb, announce_terminal, debug_option
-from crfit.cli.tag import MAX_NBEST, Style, answers, cells_of, spelled, write
+from crfit.cli.tag import MAX_NBEST, cells_of, spelled, write
 from crfit.cli.unknown_names import warn_unknown_attributes
 from crfit.compat.pycrfsuite.trainer import FEWEST_PASSES
 from crfit.data import Dataset, text
@@ -24,6 +24,7 @@ from crfit.fit import FitOptions, fit_dataset
 from crfit.formats import crfpp
 from crfit.layout import Layout, make_layout
 from crfit.model import Model
+from crfit.model.answers import Style, answers
 from crfit.threads import resolve_threads
 from crfit.training.records import Callback, Result, Run
 from crfit.training.stopping import Progress, Stop, StopReason
@@ -269,7 +270,7 @@ def test(
     """  # noqa: D301
     check_standard_input(files)
     loaded = _scaled(crfpp.read(model), cost_factor)
-    style = Style("columns", loaded.labels, verbose >= 1, nbest or None, all_marginals=verbose >= 2)
+    style = Style(loaded.labels, verbose >= 1, nbest or None, all_marginals=verbose >= 2)
     with ExitStack() as stack:
         opened: IO[bytes] | None = None
         if output not in (None, "-"):

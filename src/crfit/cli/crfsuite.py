@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crfit import __version__
 from crfit.cli.arguments import COMMON, check_standard_input, options, same_file, section
 from crfit.cli.output import Verb, announce_terminal, debug_option, say
-from crfit.cli.tag import Answer, Style, answers, write
+from crfit.cli.tag import write
 from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
 from crfit.compat.pycrfsuite import CRFSUITE_VERSION, Tagger
 from crfit.compat.pycrfsuite.report import PROGRESS, score_lines
@@ -27,6 +27,7 @@ from crfit.evaluation import evaluate_ids
 from crfit.files import check_writable
 from crfit.formats import crfsuite_model
 from crfit.formats.crfsuite import ALGORITHMS
+from crfit.model.answers import Answer, Style, answers
 from crfit.threads import resolve_threads
 
 #: Beginning of the name of a log file.
@@ -289,7 +290,7 @@ def tag(
     if test:
         warn_unknown_labels(data, len(loaded.labels))
     begin = time.perf_counter()
-    style = Style("crfsuite", loaded.labels, probability or marginal or marginal_all, None)
+    style = Style(loaded.labels, probability or marginal or marginal_all, None)
     bare = replace(data, labels=None, label_alphabet=loaded.label_alphabet)
     golds = iter(data.sequence_labels() if reference else repeat([]))
     predicted: list[list[int]] = []

@@ -14,9 +14,9 @@ from crfit.cli.arguments import COMMON, JSON, LOADED, PARTIAL, THREADS, options,
 from crfit.cli.mistakes import Labelled, mistakes_json, mistakes_text
 from crfit.cli.output import Verb, announce_terminal, debug_option
 from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
-from crfit.data import items, text
+from crfit.data import annotated, items, text
 from crfit.data.label_sets import hide_labels, known_runs
-from crfit.errors import OptionError
+from crfit.errors import CrfitError, OptionError
 from crfit.evaluation.calibration import (
     plot_reliability,
     reliability,
@@ -113,12 +113,13 @@ def command(
     if plot is not None:
         _check_picture(plot, [file, model])
     announce_terminal(file)
-    source = text.load(file)[0]
-    dataset = loaded.read(source, labelled=True, n_threads=threads)
+    given = text.load(file)[0]
+    (source,), _ = annotated.for_model(loaded, [given])
+    dataset = annotated.hide_unknown(loaded.read(source, labelled=True, n_threads=threads))
     dataset = hide_labels(dataset, missing, label_separator)
     if dataset.label_sets is not None and (errors is not None or calibration or plot is not None):
-        remedy = "--errors and --calibration need the label of every token: leave one of the two out"
-        raise OptionError("missing", missing, remedy)
+        option = "errors" if errors is not None else "calibration" if calibration else "calibration-plot"
+        raise CrfitError(f"--{option} needs the label of every token, but some are not known: leave it out")
     warn_unknown_attributes(dataset)
     warn_unknown_labels(dataset, len(loaded.labels))
     classify = loaded.task == "classify"
@@ -134,7 +135,7 @@ def command(
         found = find_mistakes(loaded, dataset, predicted, errors or None, n_threads=threads)
         of_items = loaded.input_format or items.detect_format([source])
         file_format = of_items if classify else loaded.format_of([source])
-        wrong = found, Labelled(source, file_format, dataset, predicted, classify)
+        wrong = found, Labelled(source, file_format, dataset, predicted, classify, source is given)
     kinds = {}  # of predictions: confidence and correctness of each
     if calibration or plot is not None:
         kinds["items" if classify else "tokens"] = token_confidence(loaded, dataset, n_threads=threads)

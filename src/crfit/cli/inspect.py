@@ -93,6 +93,7 @@ def command(
         record |= {"labels": loaded.labels, **summary.to_dict()}
         record |= {"options": loaded.options, "training": loaded.summary}
         record["template"] = None if loaded.template is None else loaded.template.text
+        record["features"] = None if loaded.features is None else loaded.features.text
         if weights is not None:
             record |= {"top": weights.to_dict(), "top_edges": [edge.to_dict() for edge in edges]}
         if between is not None:
@@ -136,6 +137,9 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
     if template is not None:
         reads += f", {template.n_attributes} attributes per token"
         reads += f" and {template.n_edge_attributes} edge attributes" if template.n_edge_attributes else ""
+    if (features := model.features) is not None:
+        columns = f", {features.n_columns} columns" if features.n_columns > 1 else ""
+        reads = f"tokens{columns}, at most {features.n_attributes} attributes each"
     run = model.summary
     trained = ""
     if {"trainer", "iterations", "objective", "grad_inf", "reason"} <= run.keys():
@@ -155,6 +159,7 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
         ("model", f"{path}, {size}"),
         ("labels", " ".join(map(printable, model.labels))),
         ("input", reads),
+        ("features", "" if features is None else ", ".join(map(printable, features.text.splitlines()))),
         ("options", ", ".join(f"{name} {plain(value)}" for name, value in shown.items())),
         ("constraints", constraint_words(model)),
         ("training", trained),

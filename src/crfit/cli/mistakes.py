@@ -23,13 +23,17 @@ _SEPARATORS = re.compile("[ \t]+")
 
 @dataclass(frozen=True)
 class Labelled:
-    """A file, what was read from it, and the predicted label ids; `items` are for a classifier."""
+    """A file, what was read from it, and the predicted label ids.
+
+    `items` are for a classifier. `lines` tells whether the text has the lines of the user's file.
+    """
 
     source: text.Input
     input_format: str
     dataset: Dataset
     predicted: NDArray[np.integer]
     items: bool
+    lines: bool = True
 
 
 def _records(found: Mistakes, data: Labelled) -> Iterator[dict[str, Any]]:
@@ -45,7 +49,9 @@ def _records(found: Mistakes, data: Labelled) -> Iterator[dict[str, Any]]:
         place = slice(int(dataset.seq_ptr[index]), int(dataset.seq_ptr[index + 1]))
         yield {
             "sequence": index,
-            "line": None if dataset.line_numbers is None else int(dataset.line_numbers[place.start]),
+            "line": None
+            if dataset.line_numbers is None or not data.lines
+            else int(dataset.line_numbers[place.start]),
             "wrong": n_wrong,
             "tokens": rows,
             "gold": [names[int(i)] for i in labels[place]],
@@ -110,6 +116,8 @@ def _cells(token: Any, data: Labelled) -> list[str]:
     """Cells of a column file; the attributes of another file in one cell."""
     if isinstance(token, dict):
         token = [_attribute(name, value) for name, value in token.items()]
+    if isinstance(token, str):  # of a model with features
+        token = [token]
     cells = token if data.input_format == "columns" else [" ".join(token)]
     return [_shortened(cell) for cell in cells]
 

@@ -96,10 +96,10 @@ class Verb(click.Command):
 
 
 def _as_typed(param: click.Option, value: object) -> str:
-    """Show an option with its value, a switch without."""
+    """Show an option with its value, a switch and an option that is missing without."""
     if param.is_flag and isinstance(value, bool):
         return (param.opts if value else param.secondary_opts or param.opts)[0]
-    return f"{param.opts[0]} {value}"
+    return param.opts[0] if value is None else f"{param.opts[0]} {value}"
 
 
 def _set_debug(context: click.Context, param: click.Parameter, value: bool) -> None:

@@ -58,6 +58,7 @@ _OPTIONS = [
         ("--demo", "Race on built-in data."),
         shared.DEV,
         shared.METRIC,
+        shared.FEATURE_FILE,
         shared.TEMPLATE,
         shared.SECONDS,
         ("--out DIR", "Write the results to this folder.", {"default": "crfit-race", "show_default": True}),
@@ -162,17 +163,18 @@ def _check_use(context: click.Context, given: dict[str, Any]) -> None:
     if given["metric"] is not None and given["dev"] is None and not given["demo"]:
         raise OptionError("metric", given["metric"], "needs held-out data: add --dev FILE")
     if given["demo"]:
-        for name in ("files", "dev", "template", "input_format"):
+        for name in ("files", "dev", "features", "template", "input_format"):
             if given[name]:
                 raise click.UsageError(
-                    "--demo has its own data: leave out files, --dev, --template and --input.", context
+                    "--demo has its own data: leave out files, --dev, --features, --template and --input.",
+                    context,
                 )
         return
     if not given["files"]:
         raise click.UsageError("name a training file, or use --demo.", context)
     if given["trainers"] is None:
         raise click.UsageError("name the entries, such as --trainers auto,lbfgs.", context)
-    shared.check_standard_input([*given["files"], given["dev"], given["template"]])
+    shared.check_standard_input([*given["files"], given["dev"], given["template"], given["features"]])
 
 
 def _unfinished(result: RaceResult, optimum: float | str | None) -> bool:
@@ -184,7 +186,7 @@ def _unfinished(result: RaceResult, optimum: float | str | None) -> bool:
 def _check_folder(given: dict[str, Any]) -> None:
     """Raise an error if the folder is not writable or the race would replace its inputs."""
     out = given["out"]
-    for name in filter(None, (*given["files"], given["dev"], given["template"])):
+    for name in filter(None, (*given["files"], given["dev"], given["template"], given["features"])):
         if any(shared.same_file(path, name) for path in race_files(out)):
             remedy = f"the race would overwrite its input {name}: name another folder"
             raise OptionError("out", out, remedy)

@@ -1,34 +1,30 @@
 """``crfit tag``: label new text, in the format of the input."""
 
-import json
 import math
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import IO, Any, get_args
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from crfit.cli.arguments import COMMON, JSON, LOADED, THREADS, options, section
 from crfit.cli.output import Verb, announce_terminal, debug_option, say
-from crfit.cli.unknown_names import warn_unknown_attributes
+from crfit.cli.unknown_names import UnknownAttributes
 from crfit.data import Dataset, items, text
+from crfit.data.json_lines import Member, json_line, other_members, split_texts
+from crfit.data.streams import Piece, Stream, until_error
 from crfit.errors import OptionError
 from crfit.layout.constraints import LabelScheme
-from crfit.model import Confidence, Model, Span, load
+from crfit.model import Model, Span, load
+from crfit.model.answers import ABSTAIN, Answer, Class, Style, answers, classes, nothing, record
 from crfit.model.tagging import Decoding
 from crfit.threads import resolve_threads
 
-#: Tokens tagged and items classified at a time: the marginals of a long file may not fit into memory.
-BLOCK_TOKENS, BLOCK_ITEMS = 1 << 16, 1 << 14
 #: Largest N of --nbest.
 MAX_NBEST = 10_000
-#: Printed for labels below --threshold.
-ABSTAIN = "?"
 
 _SPANS, _CONSTRAINTS = "Spans and confidence", "Constraints on label sequences"
 
@@ -39,7 +35,9 @@ _SEPARATORS = re.compile("[ \t]+")
 @click.command(
     "tag",
     cls=Verb,
-    epilog="The input has the format of the training data; labels are optional. Formats: docs/input.md.",
+    epilog="The input has the format of the training data; labels are optional. A model with features takes "
+    "tokens as columns or JSON lines, and JSON lines with a text. Each answer comes as soon as its "
+    "sequence is complete. Formats: docs/input.md.",
 )
 @click.argument("file", required=False, type=click.Path())
 @options(
@@ -56,7 +54,8 @@ _SEPARATORS = re.compile("[ \t]+")
         ("--spans", "Print spans with their probabilities instead of labels."),
         (
             "--least-confident N",
-            "Print only the N sequences whose labels have the lowest probability, the lowest first.",
+            "Print only the N sequences whose labels have the lowest probability, the lowest first. Reads "
+            "the whole input before it prints.",
         ),
         (
             "--decoding METHOD",
@@ -91,6 +90,7 @@ def command(file: str | None, model: str, as_json: bool, n_threads: int | None, 
     Examples:
       crfit tag -m ner.crfit new.txt > tagged.txt
       zcat new.txt.gz | crfit tag -m ner.crfit --marginals
+      echo '{"id": 7, "text": "2 cups flour"}' | crfit tag -m parser.crfit
       crfit tag -m ner.crfit new.txt --nbest 3 --json
       crfit tag -m ner.crfit new.txt --spans --threshold 0.8
       crfit tag -m ner.crfit unlabelled.txt --least-confident 50 > label-next.txt
@@ -99,53 +99,133 @@ def command(file: str | None, model: str, as_json: bool, n_threads: int | None, 
     loaded = load(model)
     _check(loaded, given, as_json)
     loaded = _constrained(loaded, given["scheme"], given["forbid"], given["first"], given["last"])
-    marginals, nbest = given["marginals"], given["nbest"]
     announce_terminal(file)
-    source = text.load(file)[0]
-    dataset = loaded.read(source, labelled=False, n_threads=threads)
-    warn_unknown_attributes(dataset)
+    stream = Stream(file)
     if loaded.task == "classify":
-        objects = as_json or (loaded.input_format or items.detect_format([source])) == "jsonl"
-        lines = _classified_lines(loaded, dataset, marginals=marginals, objects=objects, n_threads=threads)
-        write(lines)
-        return
-    input_format = loaded.format_of([source])
-    rows = cells_of(source, dataset) if input_format == "columns" else None
-    objects = as_json or input_format == "jsonl"
+        found = loaded.input_format or items.detect_format([stream.sample(by_line=True)])
+    else:
+        found = loaded.format_of([stream.sample()])
+        if loaded.features is not None:  # takes columns and JSON lines
+            _check_shown(given, as_json or found == "jsonl")
     style = Style(
-        input_format,
         loaded.labels,
-        marginals,
-        nbest,
+        given["marginals"],
+        given["nbest"],
         spans=given["spans"],
         decoding=given["decoding"],
         threshold=given["threshold"],
         abstain=given["abstain"] or ABSTAIN,
+        joint=":" if found == "crfsuite" else "/",
     )
-    chosen = None
-    if (n := given["least_confident"]) is not None:
-        chosen = loaded.most_uncertain(dataset, n, by="confidence", n_threads=threads)
+    tagging = _Tagging(loaded, style, found, as_json or found == "jsonl", threads)
+    if given["least_confident"] is not None:
+        pieces = [piece.text.data for piece in stream.pieces(by_line=True)]
+        write(tagging.least_confident(text.Input(stream.name, b"".join(pieces)), given["least_confident"]))
+        return
+    by_line = found == "jsonl" or loaded.task == "classify"
+    for piece in stream.pieces(by_line=by_line):
+        write(until_error(piece, tagging.answers, by_line=by_line))
+    tagging.unknown.warn()
+
+
+class _Tagging:
+    """Tags the pieces of a stream, and formats the answers."""
+
+    def __init__(
+        self, model: Model, style: Style, input_format: text.Format, objects: bool, n_threads: int
+    ) -> None:
+        self.model, self.style, self.format = model, style, input_format
+        self.objects, self.n_threads = objects, n_threads
+        self.unknown = UnknownAttributes()
+        self._n_answered = 0
+        makes = model.template is not None or model.features is not None or input_format != "columns"
+        self._plain = model.task == "tag" and makes
+
+    def answers(self, piece: Piece) -> Iterator[str]:
+        """The answer to each sequence, or to each item."""
+        source, tokens = self._split(piece.text)
+        others = other_members(piece.text.data) if self.format == "jsonl" else None
+        if tokens is not None and not source.data.strip():  # only texts without tokens
+            yield from spelled([], self.style, tokens, self.objects, others)
+            return
+        dataset = self._read(source)
+        self.unknown.add(dataset)
+        if self.model.task == "classify":
+            found = classes(self.model, dataset, marginals=self.style.marginals, n_threads=self.n_threads)
+            yield from self._classified(found, others)
+            return
+        rows = cells_of(piece.text, dataset) if self.format == "columns" else tokens
+        each = answers(self.model, dataset, self.style, self.n_threads, self._n_answered)
+        yield from spelled(each, self.style, rows, self.objects, others)
+        self._n_answered += dataset.n_sequences
+
+    def _split(self, source: text.Input) -> tuple[text.Input, Iterator[Any] | None]:
+        """The source with its texts split into tokens, if it has any, and the tokens."""
+        features = self.model.features
+        if (
+            features is None
+            or features.n_columns != 1
+            or self.format != "jsonl"
+            or b'"text"' not in source.data
+        ):
+            return source, None
+        data, tokens = split_texts(source.data, source.name)
+        return text.Input(source.name, data), iter(tokens)
+
+    def _read(self, source: text.Input) -> Dataset:
+        if self._plain:  # what `Model.read` would do, for each line of a pipe
+            model = self.model
+            return text.read_checked(
+                [source], self.format, model.template, False, model, self.n_threads, model.features
+            )
+        return self.model.read(source, labelled=False, n_threads=self.n_threads, format=self.format)
+
+    def least_confident(self, source: text.Input, n: int) -> Iterator[str]:
+        """The answers to the least confident sequences of the whole input."""
+        given = source
+        source, tokens = self._split(given)
+        dataset = self._read(source)
+        self.unknown.add(dataset)
+        chosen = self.model.most_uncertain(dataset, n, by="confidence", n_threads=self.n_threads)
+        of_sequences = cells_of(source, dataset) if self.format == "columns" else tokens
+        rows = None if of_sequences is None else list(of_sequences)
+        others = list(other_members(given.data)) if self.format == "jsonl" else None
+        places = chosen
+        if tokens is not None and rows is not None:  # a text without tokens is no sequence
+            there = [place for place, row in enumerate(rows) if row != []]
+            places = [there[i] for i in chosen]
         dataset = dataset.subset(chosen)
-        if rows is not None:
-            every = list(rows)
-            rows = iter([every[i] for i in chosen])
-    found = answers(loaded, dataset, style, threads)
-    if chosen is not None:
-        sure = loaded.confidence_many(dataset, n_threads=threads)
-        numbered = zip(found, chosen, sure, strict=True)
-        found = (replace(answer, number=i, confidence=one) for answer, i, one in numbered)
-    write(spelled(found, style, rows, objects))
+        sure = self.model.confidence_many(dataset, n_threads=self.n_threads)
+        numbered = zip(answers(self.model, dataset, self.style, self.n_threads), places, sure, strict=True)
+        yield from spelled(
+            (replace(answer, number=i, confidence=one) for answer, i, one in numbered),
+            self.style,
+            None if rows is None else iter([rows[i] for i in places]),
+            self.objects,
+            None if others is None else iter([others[i] for i in places]),
+        )
+        self.unknown.warn()
+
+    def _classified(self, found: Iterator[Class], others: Iterator[list[Member]] | None) -> Iterator[str]:
+        names = self.model.labels
+        for one in found:
+            if self.objects:
+                yield json_line(one.record(names), next(others) if others is not None else [])
+            else:
+                yield one.label + (f":{one.probability:.6f}" if one.probability is not None else "") + "\n"
 
 
 def _check(model: Model, given: dict[str, Any], as_json: bool) -> None:
     """Raise OptionError for options that do not go together."""
+    if given["threshold"] is not None and math.isnan(given["threshold"]):
+        raise OptionError("threshold", given["threshold"], "give a probability from 0 to 1")
     chosen = {name: value for name, value in given.items() if value not in (None, (), False, "best_path")}
     if model.task == "classify":
         for name in chosen.keys() - {"marginals"}:
             remedy = "is for sequences; for a classifier use --marginals --json"
             raise OptionError(name, given[name], remedy)
-    if "nbest" in chosen and "spans" in chosen and not as_json and model.input_format != "jsonl":
-        raise OptionError("nbest", given["nbest"], "with --spans needs --json")
+    if model.features is None:
+        _check_shown(given, as_json or model.input_format == "jsonl")
     other = {"nbest", "spans"} & chosen.keys()
     if "decoding" in chosen and other:
         raise OptionError("decoding", given["decoding"], f"leave out --{min(other)}, which is about paths")
@@ -159,6 +239,12 @@ def _check(model: Model, given: dict[str, Any], as_json: bool) -> None:
         raise OptionError(
             "abstain", given["abstain"], "is printed for labels below --threshold: give that too"
         )
+
+
+def _check_shown(given: dict[str, Any], objects: bool) -> None:
+    """Raise OptionError for what only JSON can show."""
+    if given["nbest"] is not None and given["spans"] and not objects:
+        raise OptionError("nbest", given["nbest"], "with --spans needs --json")
 
 
 def _constrained(
@@ -185,56 +271,32 @@ def write(parts: Iterable[str], output: IO[bytes] | None = None) -> None:
     output.flush()
 
 
-@dataclass(frozen=True)
-class Style:
-    """What to print: input format, label names, whether to add marginals, number of labellings.
-
-    `all_marginals` adds the marginals of all labels to text. `spans` prints these instead of labels, those of
-    at least the probability `threshold`.
-    """
-
-    input_format: text.Format
-    names: list[str]
-    marginals: bool
-    nbest: int | None
-    all_marginals: bool = False
-    spans: bool = False
-    decoding: Decoding = "best_path"
-    threshold: float | None = None
-    abstain: str = ABSTAIN
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Labellings of one sequence; `spans` are those of each.
-
-    `withheld` marks labels below the threshold. `number` of the sequence in the input, and `confidence` if
-    only the least confident sequences are printed.
-    """
-
-    paths: list[tuple[list[int], float]]
-    marginals: NDArray[np.float64] | None
-    spans: list[list[Span]] | None = None
-    withheld: list[bool] | None = None
-    number: int = 0
-    confidence: Confidence | None = None
-
-    def labels(self, style: Style) -> list[list[str]]:
-        """Names of the labels of each labelling."""
-        named = [[style.names[i] for i in ids] for ids, _ in self.paths]
-        if self.withheld is not None:
-            pairs = zip(named[0], self.withheld, strict=True)
-            named[0] = [style.abstain if withheld else name for name, withheld in pairs]
-        return named
-
-
 def spelled(
-    answers: Iterable[Answer], style: Style, rows: Iterator[list[list[str]]] | None, objects: bool
+    answers: Iterable[Answer],
+    style: Style,
+    rows: Iterator[Any] | None,
+    objects: bool,
+    others: Iterator[list[Member]] | None = None,
 ) -> Iterator[str]:
-    """Format answers for printing."""
+    """Format answers for printing.
+
+    `rows` are the cells of each sequence, or its tokens for the answer, [] for a text without tokens, which
+    has no answer; `others` are the members of the objects that were read.
+    """
+
+    def empty() -> str:
+        return json_line({"tokens": [], **nothing(style)}, next(others) if others is not None else [])
+
     for answer in answers:
         cells = next(rows) if rows is not None else None
-        yield _as_json(answer, style, cells) if objects else _as_text(answer, style, cells)
+        while cells == [] and rows is not None:
+            yield empty()
+            cells = next(rows)
+        if objects:
+            yield json_line(record(answer, style, cells), next(others) if others is not None else [])
+        else:
+            yield _as_text(answer, style, cells)
+    yield from (empty() for _ in rows or ())
 
 
 def cells_of(source: text.Input, dataset: Dataset) -> Iterator[list[list[str]]]:
@@ -243,61 +305,8 @@ def cells_of(source: text.Input, dataset: Dataset) -> Iterator[list[list[str]]]:
         yield [_SEPARATORS.split(line.strip(" \t")) for line in lines]
 
 
-def answers(model: Model, dataset: Dataset, style: Style, n_threads: int) -> Iterator[Answer]:
-    """Tag block by block."""
-    number = 0
-    for block in blocks(dataset):
-        ends = list(pairwise(block.seq_ptr.tolist()))
-        wanted = style.marginals or (style.threshold is not None and not style.spans)
-        table = model.marginals_dataset(block, n_threads=n_threads) if wanted else None
-        withheld = None
-        if style.nbest is not None:
-            found = model.nbest_dataset(block, style.nbest, n_threads=n_threads)
-            paths = [[(ids.tolist(), log_p) for ids, log_p in best] for best in found]
-        else:
-            ids = model.tag_dataset(block, decoding=style.decoding, n_threads=n_threads)
-            log_ps = np.full(block.n_sequences, np.nan)
-            if style.marginals:
-                log_ps = model.log_probability_dataset(replace(block, labels=ids), n_threads=n_threads)
-            flat = ids.tolist()
-            paths = [[(flat[a:b], log_p)] for (a, b), log_p in zip(ends, log_ps.tolist(), strict=True)]
-            if table is not None and style.threshold is not None and not style.spans:
-                withheld = (table[np.arange(len(ids)), ids] < style.threshold).tolist()
-        spans = _spans(model, block, style, n_threads) if style.spans else None
-        for i, ((a, b), best) in enumerate(zip(ends, paths, strict=True)):
-            yield Answer(
-                best,
-                table[a:b] if table is not None and style.marginals else None,
-                None if spans is None else spans[i],
-                None if withheld is None else withheld[a:b],
-                number + i,
-            )
-        number += block.n_sequences
-
-
-def _spans(model: Model, block: Dataset, style: Style, n_threads: int) -> list[list[list[Span]]]:
-    """Spans of each labelling of each sequence that reach the threshold."""
-    if style.nbest is None:
-        found = [[spans] for spans in model.spans_many(block, n_threads=n_threads)]
-    else:
-        several = model.spans_many(block, nbest=style.nbest, n_threads=n_threads)
-        found = [[spans for spans, _ in best] for best in several]
-    least = style.threshold or 0.0
-    return [[[span for span in path if span.probability >= least] for path in paths] for paths in found]
-
-
-def blocks(dataset: Dataset) -> Iterator[Dataset]:
-    """Blocks of consecutive sequences with about `BLOCK_TOKENS` tokens."""
-    start = 0
-    while start < dataset.n_sequences:
-        limit = dataset.seq_ptr[start] + BLOCK_TOKENS
-        end = max(start + 1, int(np.searchsorted(dataset.seq_ptr, limit, side="right")) - 1)
-        yield dataset.subset(np.arange(start, end))
-        start = end
-
-
 def _as_text(answer: Answer, style: Style, rows: list[list[str]] | None) -> str:
-    joint = ":" if style.input_format == "crfsuite" else "/"
+    joint = style.joint
     lines = []
     if answer.confidence is not None:
         p, margin, entropy = answer.confidence
@@ -338,47 +347,3 @@ def _span_line(number: int, span: Span, rows: list[list[str]] | None) -> str:
 
 def _pairs(names: list[str], joint: str, chances: list[float]) -> list[str]:
     return [f"{name}{joint}{p:.6f}" for name, p in zip(names, chances, strict=True)]
-
-
-def _as_json(answer: Answer, style: Style, rows: list[list[str]] | None) -> str:
-    record: dict[str, Any] = {}
-    if answer.confidence is not None:
-        record["sequence"] = answer.number
-    if rows is not None:
-        record["tokens"] = rows
-    labels, p = answer.labels(style), [math.exp(log_p) for _, log_p in answer.paths]
-    record["labels"] = labels[0]
-    if answer.spans is not None:
-        record["spans"] = [span._asdict() for span in answer.spans[0]]
-    if style.marginals or style.nbest is not None:
-        record["probability"] = p[0]
-    if answer.confidence is not None:
-        record |= {name: x if math.isfinite(x) else None for name, x in answer.confidence._asdict().items()}
-    if answer.marginals is not None:
-        record["marginals"] = [dict(zip(style.names, p, strict=True)) for p in answer.marginals.tolist()]
-    if style.nbest is not None:
-        paths = [{"labels": one, "probability": chance} for one, chance in zip(labels, p, strict=True)]
-        for path, spans in zip(paths, answer.spans or (), strict=False):
-            path["spans"] = [span._asdict() for span in spans]
-        record["nbest"] = paths
-    return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _classified_lines(
-    model: Model, dataset: Dataset, *, marginals: bool, objects: bool, n_threads: int
-) -> Iterator[str]:
-    """Lines with the class of each item, as JSON if `objects`; `marginals` adds probabilities."""
-    names = model.labels
-    for start in range(0, dataset.n_sequences, BLOCK_ITEMS):
-        block = dataset.subset(np.arange(start, min(start + BLOCK_ITEMS, dataset.n_sequences)))
-        ids = model.tag_dataset(block, n_threads=n_threads).tolist()
-        table = model.marginals_dataset(block, n_threads=n_threads).tolist() if marginals else None
-        for n, i in enumerate(ids):
-            if objects:
-                record: dict[str, object] = {"label": names[i]}
-                if table is not None:
-                    record["probability"] = table[n][i]
-                    record["probabilities"] = dict(zip(names, table[n], strict=True))
-                yield json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
-            else:
-                yield names[i] + (f":{table[n][i]:.6f}" if table is not None else "") + "\n"

@@ -16,12 +16,15 @@ from click.core import ParameterSource
 from crfit import trainers
 from crfit.checks import json_ready
 from crfit.cli import arguments as shared
+from crfit.cli import retraining
 from crfit.cli.arguments import COMMON, INPUT, MODEL, STOPPING, TrainingData, library_default, section
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.data.templates import Template, detect_dialect, load_template
 from crfit.engines.profile import HEADINGS, profile_rows
 from crfit.errors import CrfitError, ModelFileError, OptionError
 from crfit.evaluation.scores import item_scores
+from crfit.features import Features
+from crfit.features import load as load_features
 from crfit.files import check_writable
 from crfit.fit import DEFAULT_TRAINER, DEV_SCORES, Fit, FitOptions, fit_dataset
 from crfit.formats.crfsuite import ALGORITHMS, translate
@@ -69,6 +72,7 @@ _OPTIONS = [
         COMMON,
         ("-m --model MODEL", "Write the model to this file.", {"required": True}),
         shared.DEV,
+        shared.FEATURE_FILE,
         shared.TEMPLATE,
         shared.L2,
         shared.L1,
@@ -111,6 +115,16 @@ _OPTIONS = [
             "--trainer NAME",
             "Training algorithm (see 'crfit trainers'); auto picks one for your data.",
             {"default": DEFAULT_TRAINER, "show_default": True},
+        ),
+        (
+            "--init MODEL",
+            "Start from the weights of this model, carried over by name; features, template and options that "
+            "are not given are taken from it.",
+        ),
+        (
+            "--toward MODEL",
+            "Train on new data alone but stay near this model: the l2 penalty is (l2/2)|w-w0|^2 with its "
+            "weights w0. Takes from it what --init takes, and keeps its labels and attributes.",
         ),
         (
             "-o settings OPTION=VALUE",
@@ -177,7 +191,8 @@ _OPTIONS = [
     "train",
     cls=Verb,
     epilog="Ctrl-C stops after the current iteration and saves the model. Input formats: docs/input.md. "
-    "Penalties: docs/penalties.md. Stopping and resuming: docs/watching.md.",
+    "Features: docs/features.md. Penalties: docs/penalties.md. Stopping and resuming: docs/watching.md. Old "
+    "models, and files of annotation tools: docs/retraining.md.",
 )
 @click.argument("files", metavar="TRAIN...", nargs=-1, required=True, type=click.Path())
 @shared.options(_OPTIONS)
@@ -189,9 +204,11 @@ def command(context: click.Context, /, **given: Any) -> int:
     \b
     Examples:
       crfit train train.txt -m ner.crfit
+      crfit train train.txt -m ner.crfit --features default --dev dev.txt
       crfit train train.txt -m ner.crfit --dev dev.txt --early-stop 5
       crfit train train.txt -m small.crfit --l1 0.5 --l2 0.1
       crfit train mail.crfsuite -m spam.crfit --task classify
+      crfit train train.txt fixed.jsonl -m new.crfit --init old.crfit
     """  # noqa: D301
     begin = time.perf_counter()
     named = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
@@ -201,6 +218,7 @@ def command(context: click.Context, /, **given: Any) -> int:
         _take_problem(given, named, state)
         if "seed" in state.options and "seed" in named:
             settings.setdefault("seed", given["seed"])  # an error if the run has another
+    old = retraining.load_old(given, named)
     _check_task(context, given)
     _check_files(given)
     n_threads = resolve_threads(given["n_threads"])
@@ -214,12 +232,15 @@ def command(context: click.Context, /, **given: Any) -> int:
         costs={(true, predicted): cost for true, predicted, cost in given["costs"]},
         **{name: given[name] for name in _AS_GIVEN},
     )
-    training = shared.read_training(given, n_threads, options.task)
-    dev = shared.read_held_out(given, training, n_threads, options.task)
+    encoding, all_names = old.encoding, old.model is not None
+    training = shared.read_training(given, n_threads, options.task, encoding)
+    dev = shared.read_held_out(given, training, n_threads, options.task, encoding, all_names=all_names)
+    if old.model is None:
+        training.sources.clear()  # the texts are read
     callbacks = _callbacks(given, resumed=state is not None)
     read = time.perf_counter()
     with _Guarded() as guarded:
-        fit = _fit(given, training, options, [guarded, *callbacks], dev, state)
+        fit = _fit(given, training, options, [guarded, *callbacks], dev, state, old)
         fitted = time.perf_counter()
         try:
             fit.model.save(given["model"])
@@ -233,7 +254,8 @@ def command(context: click.Context, /, **given: Any) -> int:
         seconds = {"reading": read - begin, **parts, "saving": time.perf_counter() - trained}
     if guarded.guard.interrupted:
         say(f"saved the model after {fit.result.iterations} iterations to {given['model']}")
-    _report(given, fit, seconds)
+    compared = retraining.compare(old, fit.model, training, dev, given, n_threads)
+    _report(given, fit, seconds, compared)
     if guarded.guard.interrupted:
         return INTERRUPTED
     return FAILURE if fit.result.reason is StopReason.DIVERGED or any(c.failed for c in callbacks) else 0
@@ -295,16 +317,32 @@ def _take_problem(given: dict[str, Any], named: Collection[str], state: RunState
         stored["no_intercept"] = not stored["fit_intercept"]
     if stored.get("template") is not None:
         stored["template"] = Template(stored["template"], dialect=detect_dialect(stored["template"]))
+    if stored.setdefault("features", None) is not None:
+        stored["features"] = _features_to_resume(stored["features"], given["resume"], "features" in named)
     for name in stored.keys() & given.keys():
         there, here = stored[name], given[name]
         if name not in named:
             given[name] = there
+        elif name == "features":
+            if (
+                there is None
+                or (found := load_features(here)).text != there.text
+                or (found.digests != state.problem["features"]["lists"])
+            ):
+                raise OptionError(name, here, "the run to resume has other features: leave the option out")
         elif name == "template":
             if there is None or load_template(here).text != there.text:
                 raise OptionError(name, here, "the run to resume has another template: leave the option out")
         elif here != there:
             remedy = f"the run to resume has {there}: leave the option out, or start a new run"
             raise OptionError(name, here, remedy)
+
+
+def _features_to_resume(stored: dict[str, Any], path: str, given_again: bool) -> Features:
+    """The features of the run to resume; it does not have the contents of lists."""
+    if stored["lists"] and not given_again:
+        raise OptionError("resume", path, "the run uses lists of words: give --features again")
+    return Features.parse(stored["text"], contents=dict.fromkeys(stored["lists"], b""))
 
 
 def _fit(
@@ -314,6 +352,7 @@ def _fit(
     callbacks: list[Callback],
     dev: Any,
     state: RunState | None,
+    old: retraining.Old,
 ) -> Fit:
     data, template = training.dataset, training.template
     if options.task == "classify" and options.classes == "one_vs_rest" and data.n_labels > 2:
@@ -329,6 +368,8 @@ def _fit(
             template=None if template is None else Template(template.text, dialect=template.dialect),
             input_format=training.format,
             state=state,
+            init=old.init,
+            toward=old.toward,
         )
     except OptionError as error:
         if error.option != "state":
@@ -339,6 +380,7 @@ def _fit(
 _SEQUENCES = "is for sequences, not for --task classify: leave it out"
 _NOT_FOR_CLASSIFIERS = {
     "template": "is for column files, not for --task classify: leave it out",
+    "features": _SEQUENCES,
     "order": _SEQUENCES,
     "boundary": _SEQUENCES,
     "scheme": _SEQUENCES,
@@ -374,15 +416,18 @@ def _check_task(context: click.Context, given: dict[str, Any]) -> None:
 
 def _check_files(given: dict[str, Any]) -> None:
     """Raise an error for outputs that are not writable or would replace an input, and for missing options."""
-    named = (given[name] for name in ("dev", "template", "resume"))
+    named = (given[name] for name in ("dev", "template", "features", "resume"))
     inputs = [*given["files"], *(name for name in named if isinstance(name, str))]
     shared.check_standard_input(inputs)
+    inputs += shared.list_files(given["features"])
+    old = [name for name in (given["init"], given["toward"]) if name is not None]
     outputs = {name: given[name] for name in ("model", "log", "checkpoint") if given[name] is not None}
     for name, path in outputs.items():
         if path == "-":
             raise OptionError(name, path, "standard output is for the report: name a file")
         check_writable(path, regular=name != "log")
         read_too = [other for other in inputs if name != "checkpoint" or other != given["resume"]]
+        read_too += [] if name == "model" else old  # the new model may replace the old one
         if any(shared.same_file(path, other) for other in read_too):
             raise OptionError(name, path, "this file is also an input: name another")
     for (name, path), (other, its_path) in combinations(outputs.items(), 2):
@@ -419,7 +464,9 @@ def _callbacks(given: dict[str, Any], resumed: bool) -> list[Callback]:
     return callbacks
 
 
-def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
+def _report(
+    given: dict[str, Any], fit: Fit, profile: dict[str, float], compared: list[retraining.Compared]
+) -> None:
     """Print a report of the run; advice comes as a warning from `train`."""
     path, result, scores = given["model"], fit.result, fit.dev_scores
     summary = {
@@ -430,6 +477,8 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
         dev = scores and (item_scores(scores) if given["task"] == "classify" else scores.to_dict())
         summary |= {"model": path, "dev": dev, "profile": profile}
         summary.pop("history", None)  # --log writes every step
+        if compared:
+            summary["before_after"] = [one.to_dict() for one in compared]
         click.echo(json.dumps(json_ready("summary", summary), allow_nan=False))
         return
     classify = given["task"] == "classify"
@@ -447,6 +496,12 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     if scheme is not None:
         found = "detected; " if given["scheme"] == "auto" else ""
         rows.append(("scheme", f"{scheme}, {found}only valid label sequences are tagged"))
+    if fit.carried is not None:
+        n_carried, n_left, n_new = fit.carried
+        told = f"{n_carried:,} weights from {given['init'] or given['toward']}"
+        told += f", {n_new:,} new"
+        told += f"; {n_left:,} old ones have no place" if n_left else ""
+        rows.append(("carried over", told))
     if (merged := summary.get("merged")) is not None:
         same = summary["n_attributes"] - merged["attributes"]
         rows.append(("merged", f"{merged['weights']:,} weights after merging {same:,} identical attributes"))
@@ -469,6 +524,9 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
             figures |= {"F1": scores.f1, "sequence accuracy": scores.sequence_accuracy}
         rows.append(("dev", ", ".join(f"{name} {value:.2f}" for name, value in figures.items())))
     table(rows)
+    if compared:
+        click.echo()
+        table(*retraining.table_of(compared), numbers=(1, 2, 3, 4, 5))
     if given["profile"]:
         click.echo()
         table(profile_rows(profile), HEADINGS, numbers=(1, 2))

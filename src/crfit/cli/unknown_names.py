@@ -8,24 +8,52 @@ from crfit.cli.output import say
 from crfit.data import Dataset
 from crfit.data.items import INTERCEPT
 
+#: Tokens of a stream after which a warning no longer waits for the end.
+N_TELLING = 1000
+
 # Attribute for a cell before the first or after the last token; every column file has these.
 _BEYOND_THE_END = re.compile(r"_(?:B[-+]\d|x[-+][1-4#])")
 
 
 def warn_unknown_attributes(dataset: Dataset) -> None:
     """Warn if data has no attributes, or none that the model knows."""
-    name, n = dataset.source, dataset.n_dropped
-    if not dataset.n_tokens or _has_telling_attribute(dataset):
-        return
-    if n == 0:
-        say(
-            f"warning: {name} has no attributes: check its format; in a CRFsuite file a TAB precedes each "
-            "attribute"
-        )
-    else:
-        none = "the only attribute" if n == 1 else f"none of the {n:,} attributes"
-        known = "is not in the model" if n == 1 else "is in the model"
-        say(f"warning: {none} of {name} {known}: use the format and template of the training data")
+    seen = UnknownAttributes()
+    seen.add(dataset)
+    seen.warn()
+
+
+class UnknownAttributes:
+    """Warns if data has no attributes, or none that the model knows; the data may come in parts."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.n_tokens, self.n_dropped, self.done = 0, 0, False
+
+    def add(self, dataset: Dataset) -> None:
+        """Take a part. Warns once `N_TELLING` tokens had no known attribute."""
+        if self.done or not dataset.n_tokens:
+            return
+        self.name = dataset.source
+        self.n_tokens += dataset.n_tokens
+        self.n_dropped += dataset.n_dropped
+        self.done = _has_telling_attribute(dataset)
+        if self.n_tokens >= N_TELLING:
+            self.warn()
+
+    def warn(self) -> None:
+        """Warn now, at the end of the data."""
+        if self.done or not self.n_tokens:
+            return
+        self.done, name, n = True, self.name, self.n_dropped
+        if n == 0:
+            say(
+                f"warning: {name} has no attributes: check its format; in a CRFsuite file a TAB precedes "
+                "each attribute"
+            )
+        else:
+            none = "the only attribute" if n == 1 else f"none of the {n:,} attributes"
+            known = "is not in the model" if n == 1 else "is in the model"
+            say(f"warning: {none} of {name} {known}: use the format and template of the training data")
 
 
 def _has_telling_attribute(dataset: Dataset) -> bool:

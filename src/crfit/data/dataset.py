@@ -43,6 +43,9 @@ from crfit.data.alphabet import Alphabet, HasAlphabets
 from crfit.data.label_sets import LabelSets
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.errors import DataError, ModelFileError, OptionError
+from crfit.features import Features
+from crfit.features.feature_set import FeaturesOption, features_of
+from crfit.features.stored import restore_features, store_features
 
 KIND = FileKind("crfit-dataset", 1, "dataset", "Dataset.save")
 ALPHABETS = ("attribute_alphabet", "label_alphabet", "edge_alphabet")
@@ -99,6 +102,8 @@ class Dataset:
         For data from a column file: its number of columns, including the label; 0 if rows may differ.
     label_sets : LabelSets, optional
         Positions whose label is not known, and the labels that they may have. `labels` has one of them there.
+    features : Features, optional
+        What made the attributes from tokens; models trained on the dataset keep it.
     """
 
     seq_ptr: NDArray[np.int64]
@@ -118,6 +123,7 @@ class Dataset:
     n_dropped: int = 0
     n_columns: int | None = None
     label_sets: LabelSets | None = None
+    features: Features | None = None
 
     def __post_init__(self) -> None:
         for name, array in _checked_arrays(self).items():
@@ -134,7 +140,7 @@ class Dataset:
         For a short sentence, validation takes longer than reading, which would slow down tagging.
         """
         dataset = object.__new__(cls)
-        arrays = {name: read_only(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        arrays = {name: read_only(v) if type(v) is np.ndarray else v for name, v in values.items()}
         vars(dataset).update(_DEFAULTS | arrays)
         return dataset
 
@@ -147,6 +153,7 @@ class Dataset:
         sequence_weights: ArrayLike | None = None,
         alphabets_of: HasAlphabets | None = None,
         n_threads: int | None = None,
+        features: FeaturesOption = None,
     ) -> Dataset:
         """Create a dataset from lists of items, in the same form as python-crfsuite takes them.
 
@@ -171,13 +178,19 @@ class Dataset:
             `n_dropped`. Labels that it does not have are added to a copy of its label alphabet.
         n_threads : int, optional
             Threads for large data; None uses all cores. The result does not depend on it.
+        features : {"default"}, Features, str or path, optional
+            Make the attributes from tokens: an item is then a str, see `crfit.features`. By default those of
+            `alphabets_of`, if any.
 
         Raises
         ------
         DataError
             An item or label is invalid; the message names the sequence and the position.
         """
-        return cls._trusted(**from_python.from_sequences(X, y, sequence_weights, alphabets_of, n_threads))
+        made_by = features_of(features, alphabets_of)
+        return cls._trusted(
+            **from_python.from_sequences(X, y, sequence_weights, alphabets_of, n_threads, made_by)
+        )
 
     @classmethod
     def from_csr(
@@ -450,6 +463,8 @@ class Dataset:
         }
         if self.n_columns is not None:
             header["n_columns"] = self.n_columns
+        if self.features is not None:
+            header["features"] = store_features(self.features, tensors)
         try:
             tensor_file.write(path, tensors, header)
         except ModelFileError as error:
@@ -568,6 +583,7 @@ def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     if "label_sets.rows" in tensors:
         scores = tensors["label_sets.scores"].reshape(-1, len(found["label_alphabet"]))
         found["label_sets"] = LabelSets(tensors["label_sets.rows"], scores)
+    found["features"] = restore_features(header.get("features"), tensors)
     source, n_columns = header["source"], header.get("n_columns")
     if source is not None and not isinstance(source, str):
         raise TypeError(f"source is {source!r}")

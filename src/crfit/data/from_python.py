@@ -15,7 +15,9 @@ from crfit.checks import checked_weights, first_outside, keep, offsets, place, v
 from crfit.data.alphabet import Alphabet, HasAlphabets
 from crfit.data.label_sets import LabelSets, read_partial
 from crfit.errors import DataError, shown
+from crfit.features import Features
 
+#: A str is a token, for models with features.
 Item: TypeAlias = Iterable[str] | Mapping[str, Any]
 Label: TypeAlias = str | Set[str] | None
 Fields: TypeAlias = dict[str, Any]
@@ -36,14 +38,21 @@ def from_sequences(
     sequence_weights: ArrayLike | None,
     alphabets_of: HasAlphabets | None,
     n_threads: int | None,
+    features: Features | None = None,
 ) -> Fields:
-    """Fields of a dataset of sequences of items."""
+    """Fields of a dataset of sequences of items, or of tokens if there are features."""
     # 0: native code counts the cores itself, and only for large data: it would slow down tagging a sentence.
     default = n_threads is None and threads.VARIABLE not in os.environ
     attributes = Alphabet() if alphabets_of is None else alphabets_of.attribute_alphabet
-    seq_ptr, attr_ptr, attr_ids, attr_values, n_dropped = _native.read_sequences(
-        X, attributes.native, alphabets_of is None, 0 if default else threads.resolve_threads(n_threads)
-    )
+    n, attr_values = 0 if default else threads.resolve_threads(n_threads), None
+    if features is not None:
+        known = None if alphabets_of is None else attributes.native
+        seq_ptr, attr_ptr, attr_ids, new, n_dropped = _native.read_tokens(X, features.native, known, n)
+        attributes = Alphabet.wrap(new) if alphabets_of is None else attributes
+    else:
+        seq_ptr, attr_ptr, attr_ids, attr_values, n_dropped = _native.read_sequences(
+            X, attributes.native, alphabets_of is None, n
+        )
     labels, label_alphabet, label_sets = _labels(y, seq_ptr, False, alphabets_of)
     attributes.lock()
     return {
@@ -58,6 +67,7 @@ def from_sequences(
         "label_alphabet": label_alphabet,
         "edge_alphabet": Alphabet(locked=True) if alphabets_of is None else alphabets_of.edge_alphabet,
         "n_dropped": n_dropped,
+        "features": features,
     }
 
 

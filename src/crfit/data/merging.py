@@ -240,6 +240,20 @@ def expand_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, u: 
     return w
 
 
+def merge_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, w: Vector) -> Vector:
+    """Weights of the merged data whose expansion is closest to `w`, ``u = P^T w``."""
+    group_of, sizes = _checked_groups(groups, layout.n_attributes)
+    n, m = layout.n_state_weights, merged_layout.n_state_weights
+    places = _places(layout, merged_layout, group_of)
+    n_labels: int | NDArray[np.int64] = merged_layout.n_labels
+    if merged_layout.state_ptr is not None:
+        n_labels = np.diff(merged_layout.state_ptr)
+    u = np.empty(merged_layout.n_weights)
+    u[:m] = np.bincount(places, w[:n], minlength=m) * np.repeat(1.0 / np.sqrt(sizes), n_labels)
+    u[m:] = w[n:]
+    return u
+
+
 def equal_attributes(dataset: Dataset, n_free: int = 0) -> Groups:
     """Group of each attribute, int32[A]; attributes with equal positions and values share a group.
 

@@ -17,6 +17,9 @@ Three formats are supported; the native core parses them in parallel:
     ``p:w:a``. ``attributes`` is another name for ``tokens``; other keys are ignored. A label may be ``null``:
     it is not known.
 
+With features (`crfit.features`) tokens are words instead of attributes: the first column of column files, and
+strings in JSON lines, ``{"tokens": ["2", "cups"], "labels": ["B-QTY", "B-UNIT"]}``.
+
 Ids follow the order of first appearance, whatever the number of threads. Bytes that are not UTF-8 are kept. A
 UTF-8 byte order mark is skipped, and CRLF line ends and a missing last line end are accepted. In the first
 two formats a line of only white space ends a sequence, like an empty line.
@@ -25,6 +28,7 @@ two formats a line of only white space ends a sequence, like an empty line.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -40,6 +44,7 @@ from crfit.data.dataset import ALPHABETS, Dataset
 from crfit.data.label_sets import fill_unknown
 from crfit.data.templates import Template, default_template, load_template
 from crfit.errors import DataError, OptionError
+from crfit.features.feature_set import Features, FeaturesOption, features_of
 from crfit.files import BYTE_ORDER_MARK, COMPRESSED_SUFFIXES, read_bytes
 from crfit.threads import resolve_threads
 
@@ -57,7 +62,10 @@ __all__ = [
 Format: TypeAlias = Literal["columns", "crfsuite", "jsonl"]
 PathLike: TypeAlias = "str | os.PathLike[str] | None"
 
-_SAMPLE_BYTES = 1 << 16  # how much detect_format reads
+#: Texts that are short.
+FEW_BYTES = 1 << 11
+#: How much `detect_format` reads.
+SAMPLE_BYTES = 1 << 16
 _FORMAT_OF_SUFFIX: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".crfsuite": "crfsuite"}
 
 
@@ -76,6 +84,9 @@ class Input:
     name: str
     data: bytes
 
+
+# White space for Python, but not for the readers.
+_OTHER_SPACE = re.compile(rb"[\r\x0b\x0c\x1c-\x1f\x85\xa0]|\xef\xbb\xbf")
 
 Source: TypeAlias = "PathLike | Input"
 
@@ -121,14 +132,14 @@ def _detect_one(text: Input) -> Format:
     suffix = PurePath(name.stem).suffix if name.suffix in COMPRESSED_SUFFIXES else name.suffix
     if suffix in _FORMAT_OF_SUFFIX:
         return _FORMAT_OF_SUFFIX[suffix]
-    sample = text.data[:_SAMPLE_BYTES].removeprefix(BYTE_ORDER_MARK)
+    sample = text.data[:SAMPLE_BYTES].removeprefix(BYTE_ORDER_MARK)
     lines = [line for line in sample.split(b"\n") if line.strip()]
-    if len(text.data) > _SAMPLE_BYTES and len(lines) > 1:
+    if len(text.data) > SAMPLE_BYTES and len(lines) > 1:
         lines.pop()  # incomplete
     if (
         lines
         and lines[0].lstrip().startswith(b"{")
-        and (b'"tokens"' in lines[0] or b'"attributes"' in lines[0])
+        and any(key in lines[0] for key in (b'"tokens"', b'"attributes"', b'"text"'))
     ):
         return "jsonl"
     return "crfsuite" if _looks_like_crfsuite(lines) else "columns"
@@ -166,7 +177,12 @@ def _check_columns(inputs: Sequence[Input], n_trained: int, labelled: bool) -> N
 
     `n_trained` includes the label, which is required if `labelled` and optional otherwise.
     """
+    fine = {0, n_trained} if labelled else {0, n_trained, n_trained - 1}
     for text in inputs:
+        # For a few lines the operations on arrays take longer than tagging them.
+        few = len(text.data) <= FEW_BYTES and not _OTHER_SPACE.search(text.data)
+        if few and {len(line.split()) for line in text.data.split(b"\n")} <= fine:
+            continue
         counts = _columns_of_lines(text.data.removeprefix(BYTE_ORDER_MARK))
         wrong = (counts > 0) & (counts != n_trained)
         if not labelled:
@@ -204,6 +220,7 @@ def read(
     labelled: bool = True,
     alphabets: HasAlphabets | None = None,
     n_threads: int | None = None,
+    features: FeaturesOption = None,
 ) -> Dataset:
     """Read one or more text files as one dataset.
 
@@ -226,6 +243,10 @@ def read(
         must have the same columns as its own data.
     n_threads : int, optional
         Number of threads; None uses all cores.
+    features : {"default"}, Features, str or path, optional
+        Make the attributes from tokens instead, see `crfit.features`. A token is the first column, or a
+        string in JSON lines: ``{"tokens": ["a", "b"], ...}``; `features` that use several columns need a list
+        of strings for each token there. By default those of `alphabets`, if any.
 
     Returns
     -------
@@ -248,8 +269,27 @@ def read(
         raise OptionError("format", format, f"choose {', '.join(get_args(Format))}")
     if template is not None and format != "columns":
         raise OptionError("template", template.name, f"templates work only with column files, not {format}")
-    if template is None and format == "columns":
+    made_by = None if template is not None else features_of(features, alphabets)
+    if template is not None and features is not None:
+        raise OptionError("template", template.name, "features make the attributes: leave one of the two out")
+    if made_by is not None and format == "crfsuite":
+        message = "looks like CRFsuite attributes, but features need tokens: give columns or JSON lines"
+        raise DataError(message, file=inputs[0].name)
+    if template is None and format == "columns" and made_by is None:
         template = column_template(inputs, labelled=labelled)
+    return read_checked(inputs, format, template, labelled, alphabets, resolve_threads(n_threads), made_by)
+
+
+def read_checked(
+    inputs: Sequence[Input],
+    format: Format,
+    template: Template | None,
+    labelled: bool,
+    alphabets: HasAlphabets | None,
+    n_threads: int,
+    features: Features | None = None,
+) -> Dataset:
+    """Read texts of a known format, with options that go together; `read` finds and checks them."""
     try:
         arrays, attributes, labels, edges, n_dropped = _native.read_texts(
             [text.data for text in inputs],
@@ -259,7 +299,8 @@ def read(
             alphabets.attribute_alphabet.native if alphabets is not None else None,
             alphabets.label_alphabet.native if alphabets is not None else None,
             alphabets.edge_alphabet.native if alphabets is not None else None,
-            resolve_threads(n_threads),
+            n_threads,
+            None if features is None else features.native,
         )
     except _native.TextError as error:
         message, text_id, line = error.args
@@ -276,20 +317,23 @@ def read(
     source = ", ".join(text.name for text in inputs)
     if arrays["labels"] is not None:
         arrays["labels"], arrays["label_sets"] = fill_unknown(arrays["labels"], len(own[1]), source)
-    return Dataset(
+    # The reader has checked what it gives; sets of labels are made here.
+    make = Dataset._trusted if arrays.get("label_sets") is None else Dataset
+    return make(
         **(arrays | dict(zip(ALPHABETS, own, strict=True))),
         source=source,
         plain_transitions=template is None or template.plain_transitions,
         n_dropped=n_dropped,
-        n_columns=_columns_to_require(inputs, template) if labelled else None,
+        n_columns=_columns_to_require(inputs, format, template) if labelled else None,
+        features=features,
     )
 
 
-def _columns_to_require(inputs: Sequence[Input], template: Template | None) -> int | None:
+def _columns_to_require(inputs: Sequence[Input], format: Format, template: Template | None) -> int | None:
     """Number of columns of labelled column files, 0 if rows may differ, as in Wapiti's dialect."""
-    if template is None:
+    if format != "columns":
         return None
-    return 0 if template.dialect == "wapiti" else _n_columns(inputs) or None
+    return 0 if template is not None and template.dialect == "wapiti" else _n_columns(inputs) or None
 
 
 def sequence_lines(text: Input, dataset: Dataset) -> Iterator[list[str]]:

@@ -108,6 +108,7 @@ def make_objective(
     arithmetic: Literal["scaled", "log"] = "scaled",
     constraints: Constraints | None = None,
     costs: NDArray[np.float64] | None = None,
+    toward: NDArray[np.float64] | None = None,
 ) -> EngineObjective:
     """Create the function to minimise from a labelled dataset.
 
@@ -148,6 +149,9 @@ def make_objective(
         Softmax-margin training: ``costs[i, j]`` is added to the score of label j where i is the true label,
         so that costly mistakes must be less probable. The diagonal is 0. Positions whose label is not known
         have no costs. Batch trainers only.
+    toward : float64 array of shape (n_weights,), optional
+        Weights w0 of an old model: the l2 penalty is ``(l2/2) |w - w0|^2`` instead of ``(l2/2) |w|^2``. Of
+        unpenalised weights it is ignored, and so is l1. Trainers `lbfgs`, `newton_cg` and `bfgs` only.
 
     Returns
     -------
@@ -203,6 +207,8 @@ def make_objective(
         extra["constraints"] = constraints
     if costs is not None:
         extra["offsets"] = _position_costs(dataset, costs)
+    if toward is not None:
+        extra["toward"] = toward
     return engine.objective(
         dataset, layout, l1=l1, l2=l2, n_threads=n_threads, arithmetic=arithmetic, **extra
     )

@@ -33,6 +33,10 @@ def aggregate_objective(
     objective: EngineObjective, groups: ArrayLike, base: Vector | None = None
 ) -> EngineObjective:
     """The objective of the groups (int[A], 0 to G - 1) on the same engine; `base` is r above."""
+    if objective.centre is not None or objective.l2_scale is not None:
+        what = "pulls toward old weights" if objective.l2_scale is None else "has an l2 per group"
+        remedy = f"{what}, which groups cannot share: use lbfgs or newton_cg"
+        raise CapabilityError("objective", type(objective).__name__, remedy)
     offsets = objective.offsets
     if base is not None:
         _check_base(objective, base)

@@ -55,29 +55,39 @@ def add_l2(w: Vector, l2: float, grad: Vector | None = None) -> float:
 
 
 class Penalty:
-    """Sums over the penalised weights: the one or two ranges of the vector outside the slice `free`."""
+    """Sums over the penalised weights: the one or two ranges of the vector outside the slice `free`.
 
-    def __init__(self, n_weights: int, free: slice) -> None:
-        self.n_weights, self.free = n_weights, free
+    With `scale`, the l2 penalty of weight j is ``l2 scale[j]``; it is 0 in `free`.
+    """
+
+    def __init__(self, n_weights: int, free: slice, scale: Vector | None = None) -> None:
+        self.n_weights, self.free, self.scale = n_weights, free, scale
         self.n_free = free.stop - free.start
         self._ranges = vectors.penalised_ranges(n_weights, free)
 
     def inner(self, a: Vector, b: Vector) -> float:
-        """``a . b``."""
+        """``a . b``, scaled."""
+        b = b if self.scale is None else self.scale * b
         return sum(vectors.dot(a[part], b[part]) for part in self._ranges)
 
     def value(self, w: Vector, l2: float) -> float:
-        """``(l2/2) |w|^2``."""
+        """``(l2/2) |w|^2``, scaled."""
         return 0.5 * l2 * self.inner(w, w) if l2 > 0.0 else 0.0
+
+    def add_gradient(self, w: Vector, l2: float, out: Vector) -> None:
+        """Add the gradient of `value` to `out`."""
+        w = w if self.scale is None else self.scale * w
+        for part in self._ranges:
+            vectors.axpy(out[part], l2, w[part], out[part])
 
     def sum_abs(self, w: Vector) -> float:
         """``|w|_1``."""
         return sum(vectors.sum_abs(w[part]) for part in self._ranges)
 
     def add_constant(self, l2: float, out: Vector) -> None:
-        """Add l2 to the penalised entries of `out`."""
+        """Add l2, scaled, to the penalised entries of `out`."""
         for part in self._ranges:
-            out[part] += l2
+            out[part] += l2 if self.scale is None else l2 * self.scale[part]
 
     def strengths(self, l2: float) -> Vector:
         """l2 of each weight, 0 if unpenalised; float64[n_weights] in NumPy."""
@@ -86,8 +96,17 @@ class Penalty:
         return each
 
     def take_off(self, v: Vector, l2: float, out: Vector) -> float:
-        """Subtract ``l2 v`` from the unpenalised entries of `out`; return their ``(l2/2) |v|^2``."""
-        if not self.n_free or l2 == 0.0:
+        """Subtract from `out` what ``l2 v`` is too large by; return the same for ``(l2/2) |v|^2``.
+
+        That is all of it for unpenalised weights, and the share ``1 - scale`` for the others.
+        """
+        if l2 == 0.0:
+            return 0.0
+        if self.scale is not None:
+            less = v - self.scale * v
+            vectors.axpy(out, -l2, less, out)
+            return 0.5 * l2 * vectors.dot(less, v)
+        if not self.n_free:
             return 0.0
         free = v[self.free]
         out[self.free] -= l2 * free
@@ -158,6 +177,7 @@ class EngineObjective(Objective, ABC):
         arithmetic: str = "scaled",
         offsets: NDArray[np.float64] | None = None,
         constraints: Constraints | None = None,
+        toward: Vector | None = None,
     ) -> None:
         self.l1, self.l2 = _strength("l1", l1), _strength("l2", l2)
         layout.check_dataset(dataset, labelled=True)
@@ -172,6 +192,8 @@ class EngineObjective(Objective, ABC):
             self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
         if partial:
             self.capabilities -= {"subset", "expectations"}
+        if toward is not None:  # these know only a penalty toward 0
+            self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
         #: What keeps online steps and the dual from being used.
         self.limits = tuple(
             name
@@ -179,6 +201,7 @@ class EngineObjective(Objective, ABC):
                 ("partial labels", partial),
                 ("costs", offsets is not None),
                 ("constraints", constraints is not None),
+                ("l2 toward old weights", toward is not None),
             )
             if there
         )
@@ -201,8 +224,54 @@ class EngineObjective(Objective, ABC):
         # detect when its owner changes it.
         self._pin: tuple[Vector, Vector] | None = None
         self._pin_count = 0
+        self._set_centre(toward)
         self._prepare()
         self._consistent = self._make_consistent() if partial else None
+
+    def _set_centre(self, toward: Vector | None) -> None:
+        """Sets: the weights that the l2 penalty pulls toward, and what that adds to F.
+
+        ``(l2/2) |w - c|^2 = (l2/2) |w|^2 - (l2 c).w + (l2/2) |c|^2``, so F changes by a linear term and
+        products with the Hessian do not change.
+        """
+        self.centre = self._pull = None
+        self._centre_value = 0.0
+        if toward is None:
+            return
+        centre = np.array(toward, dtype=np.float64)
+        if centre.shape != (self.n_weights,):
+            raise OptionError("toward", f"shape {centre.shape}", f"give {self.n_weights} weights")
+        if not np.isfinite(centre).all():
+            raise OptionError("toward", "inf or NaN", "give finite weights")
+        centre[self.free] = 0.0  # unpenalised
+        self.centre = self.xp.asarray(centre)
+        self._pull = self.l2 * self.centre
+        self._centre_value = 0.5 * vectors.dot(self.centre, self._pull)
+
+    def scale_l2(self, scale: NDArray[np.float64]) -> None:
+        """Let the l2 penalty of weight j be ``l2 scale[j]``. Sets: the penalty; no point is pinned any more.
+
+        Trainers that know only one l2 refuse the objective from then on.
+        """
+        if self.centre is not None:
+            raise OptionError("l2_by_group", "given", "l2 pulls toward old weights: leave one of the two out")
+        each = np.array(scale, dtype=np.float64)
+        if each.shape != (self.n_weights,) or not np.isfinite(each).all() or not (each > 0.0).all():
+            raise OptionError("l2_by_group", each.shape, f"give {self.n_weights} positive numbers")
+        each[self.free] = 0.0  # unpenalised
+        self.l2_scale = self.xp.asarray(each)
+        self.penalty = Penalty(self.n_weights, self.free, self.l2_scale)
+        self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
+        self.limits = tuple(dict.fromkeys((*self.limits, "l2 per group")))
+        self._pin, self._pin_count = None, self._pin_count + 1
+
+    def _off_centre(self, w: Vector, share: float = 1.0, grad: Vector | None = None) -> float:
+        """What a penalty toward `centre` adds to F, and to its gradient if given; a share of it."""
+        if self._pull is None:
+            return 0.0
+        if grad is not None:
+            vectors.axpy(grad, -share, self._pull, grad)
+        return share * (self._centre_value - vectors.dot(self._pull, w))
 
     def _make_consistent(self) -> EngineObjective:
         """The part of the loss that partial labels take off.
@@ -242,10 +311,12 @@ class EngineObjective(Objective, ABC):
             ids = self._check_subset(subset)
             self.counts.sequences += len(ids)
             with vectors.use_threads(self.n_threads):
-                return self._loss_on(w, ids) + self.penalty.value(w, self.l2 * len(ids) / self.n_sequences)
+                share = len(ids) / self.n_sequences
+                penalty = self.penalty.value(w, self.l2 * share) + self._off_centre(w, share)
+                return self._loss_on(w, ids) + penalty
         self.counts.sequences += self.n_sequences
         with vectors.use_threads(self.n_threads):
-            loss = self._loss(w) + self.penalty.value(w, self.l2)
+            loss = self._loss(w) + self.penalty.value(w, self.l2) + self._off_centre(w)
             return loss if self._consistent is None else loss - self._consistent._loss(w)
 
     def value_and_grad(
@@ -260,15 +331,17 @@ class EngineObjective(Objective, ABC):
                 self._require("subset")
                 ids = self._check_subset(subset)
                 self.counts.sequences += len(ids)
-                share = self.l2 * len(ids) / self.n_sequences
-                value = self._loss_and_grad(w, out, ids, share)
-                return value - self.penalty.take_off(w, share, out), out
+                share = len(ids) / self.n_sequences
+                value = self._loss_and_grad(w, out, ids, self.l2 * share)
+                value -= self.penalty.take_off(w, self.l2 * share, out)
+                return value + self._off_centre(w, share, out), out
             self.counts.sequences += self.n_sequences
             # An exception must not leave the old pin with the engine's new tables.
             self._pin = None
             self._pin_count += 1
             value = self._loss_and_grad(w, out, None, self.l2)
             value -= self.penalty.take_off(w, self.l2, out)
+            value += self._off_centre(w, 1.0, out)
             if self._consistent is not None:
                 own = self.xp.empty_like(out)
                 value -= self._consistent._loss_and_grad(w, own, None, 0.0)
@@ -318,6 +391,8 @@ class EngineObjective(Objective, ABC):
             with vectors.use_threads(self.n_threads):
                 inner = self.penalty.inner
                 ww, wd, dd = inner(w, w), inner(w, d), inner(d, d)
+                at_w = self._off_centre(w)
+                pull = 0.0 if self._pull is None else vectors.dot(self._pull, d)
 
         def evaluate(step: float) -> tuple[float, float]:
             if self._pin_count != pin_count:
@@ -332,7 +407,7 @@ class EngineObjective(Objective, ABC):
             if l2 == 0.0:
                 return loss, slope
             value = loss + 0.5 * l2 * (ww + step * (2.0 * wd + step * dd))  # (l2/2) |w + step d|^2
-            return value, slope + l2 * (wd + step * dd)
+            return value + at_w - step * pull, slope + l2 * (wd + step * dd) - pull
 
         return evaluate
 

@@ -27,6 +27,7 @@ from crfit.data.merging import (
     aggregate_layout,
     equal_attributes,
     expand_weights,
+    merge_weights,
 )
 from crfit.vectors import Vector
 
@@ -74,6 +75,10 @@ class Merging:
     def expand(self, u: Vector) -> Vector:
         """Return the weights of all attributes, float64[layout.n_weights]."""
         return expand_weights(self.layout, self.objective.layout, self.groups, u)
+
+    def merge(self, w: Vector) -> Vector:
+        """Return the merged weights that are closest to the weights of all attributes."""
+        return merge_weights(self.layout, self.objective.layout, self.groups, w)
 
     def held_out(self, dataset: Dataset) -> Dataset:
         """Return held-out data with the ids and values of the merged data.

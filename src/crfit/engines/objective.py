@@ -135,6 +135,10 @@ class Objective(Protocol):
     xp: ModuleType
     #: Slice of the unpenalised weights.
     free: slice = NONE_FREE
+    #: Weights that the l2 penalty pulls toward, ``(l2/2) |w - centre|^2``; None for 0.
+    centre: Vector | None = None
+    #: The l2 penalty of each weight relative to `l2`, 0 if unpenalised; None if `l2` is that of all.
+    l2_scale: Vector | None = None
     #: Sum of the weights c_i of the sequences.
     total_weight: float
     #: Whether it is logistic regression: one position, two labels, one weight per attribute. Then

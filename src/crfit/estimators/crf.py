@@ -6,6 +6,8 @@ The estimator reads Python data and calls `crfit.fit`. It works in ``Pipeline``,
 
 from __future__ import annotations
 
+import copy
+import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -25,12 +27,14 @@ from crfit.data.label_texts import read_texts
 from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
+from crfit.features import Features
+from crfit.features.feature_set import FeaturesOption, features_of
 from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.inspection.weights import state_weights, transition_weights
 from crfit.layout import TransitionsOption, WeightsOption
 from crfit.layout.constraints import SchemeOption
 from crfit.layout.costs import CostsOption
-from crfit.model import Model
+from crfit.model import Model, load
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback, ProgressBar
 from crfit.training.stopping import Stop
@@ -61,9 +65,13 @@ def read_labelled(
     n_threads: int | None,
     alphabets_of: HasAlphabets | None = None,
     known: Texts = None,
+    features: Features | None = None,
 ) -> tuple[Dataset, Texts]:
     """Labelled sequences as a dataset, and the texts of its labels, None if they are str."""
     if isinstance(X, Dataset):
+        if features is not None and features != X.features:
+            remedy = "X is a dataset with its own attributes: leave features out, or make X with them"
+            raise OptionError("features", features, remedy)
         if y is not None:
             raise OptionError("y", "given", "X is a dataset with its own labels: leave y out")
         if X.labels is None:
@@ -73,19 +81,26 @@ def read_labelled(
         raise OptionError("y", None, "give one list of labels per sequence")
     labels, texts = read_texts(y, known)
     X = checked_sequences(X)
-    return Dataset.from_sequences(X, labels, alphabets_of=alphabets_of, n_threads=n_threads), texts
+    return (
+        Dataset.from_sequences(X, labels, alphabets_of=alphabets_of, n_threads=n_threads, features=features),
+        texts,
+    )
 
 
 def read_held_out(
-    dev: tuple[Sequences, Labels] | Dataset, dataset: Dataset, known: Texts, n_threads: int | None
+    dev: tuple[Sequences, Labels] | Dataset,
+    dataset: Dataset,
+    known: Texts,
+    n_threads: int | None,
+    encoded: bool = True,
 ) -> Dataset:
-    """Held-out data as a dataset, read with the alphabets of the training data."""
+    """Held-out data as a dataset, read with the alphabets of the training data unless `encoded` is False."""
     if isinstance(dev, Dataset):
         return dev
     if not isinstance(dev, tuple | list) or len(dev) != 2:
         raise OptionError("dev", type(dev).__name__, "give a pair (X, y) or a Dataset")
     known = {text: text for text in dataset.label_alphabet} if known is None else known
-    return read_labelled(dev[0], dev[1], n_threads, dataset, known)[0]
+    return read_labelled(dev[0], dev[1], n_threads, dataset if encoded else None, known)[0]
 
 
 def by_text(given: Any, texts: Mapping[Hashable, str]) -> Any:
@@ -122,12 +137,31 @@ def shown_callbacks(callbacks: Sequence[Callback], verbose: bool | int) -> Seque
     return [*callbacks, ProgressBar(every_seconds=0)]
 
 
+#: A model to start from or to stay near: one, its file, or True for that of the estimator.
+OldModel: TypeAlias = "bool | Model | str | os.PathLike[str] | None"
+
+
+def old_model(name: str, given: OldModel, estimator: Any) -> Model | None:
+    """The model that a parameter means; None for none, and for True before the first fit."""
+    if given is None or given is False:
+        return None
+    if given is True:
+        return getattr(estimator, "model_", None)
+    if isinstance(given, Model):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return load(given)
+    raise OptionError(name, type(given).__name__, "give a model, the name of its file, True or None")
+
+
 #: Parameters with the same name and values in `FitOptions`.
 _AS_GIVEN = (
     *("l2", "l1", "order", "weights", "transitions", "boundary", "min_count"),
     *("n_threads", "device", "stop", "merge", "scheme", "scheme_in_training"),
-    *("class_weight", "costs"),
+    *("class_weight", "costs", "l2_by_group"),
 )
+#: Parameters that the options of a model tell.
+_OF_MODEL = ("l2", "l1", "order", "weights", "transitions", "boundary", "min_count", "l2_by_group")
 
 
 class CRF(Estimator):
@@ -198,6 +232,22 @@ class CRF(Estimator):
         more of ``B-PER``; ``{("*", "B-PER"): 2.0}`` predicts fewer wrongly. If several entries apply, the
         last counts. In training the cost is added to the score of the wrong label (softmax-margin); F stays
         convex. Batch trainers only, such as `lbfgs`.
+    l2_by_group : dict, optional
+        The l2 penalty of some groups of weights, ``{"w[0]": 0.3, "transitions": 2.0}``; the others have `l2`.
+        A group has the attributes whose names are equal before ``=`` or ``:``, or before ``[`` too.
+        "transitions" and "boundary" are the weights without attributes. See ``CRFCV(groups="template")``.
+        Trainers `lbfgs`, `newton_cg` and `bfgs`.
+    features : {None, "default"}, Features, str or path, default=None
+        Make the attributes from tokens, so that `X` has a str for each position: "default" is a set for most
+        tasks, a str is a set in the text language of `crfit.features`, a path a file in it. None: `X` has
+        attributes; after an old model with features, tokens for these.
+    warm_start : None, True, Model or path, default=None
+        A model to start from: its weights are carried over by the names of their features, to data and
+        options that may differ. True is the model of the last `fit`. The optimum is the same as without.
+    toward : None, True, Model or path, default=None
+        A model w0 to stay near: the l2 penalty is ``(l2/2) |w - w0|^2``, and the model keeps its features and
+        labels. For training on new data alone, see `partial_fit`. Training starts from it. Trainers `lbfgs`,
+        `newton_cg` and `bfgs`.
     verbose : bool or int, default=False
         Whether to show progress on standard error: a live line on a terminal, else a line per iteration.
 
@@ -230,6 +280,12 @@ class CRF(Estimator):
     >>> crf.predict([[["w=the"], ["w=dog"]]])
     [['DET', 'NOUN']]
     >>> crf.model_.save("tagger.crfit")  # doctest: +SKIP
+
+    From tokens:
+
+    >>> crf = CRF(features="default").fit([["the", "dog"], ["a", "cat"]], y)
+    >>> crf.predict([["the", "cat"]])
+    [['DET', 'NOUN']]
     """
 
     _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {"trainer": trainer_instance, "stop": stop_instance}
@@ -254,6 +310,10 @@ class CRF(Estimator):
         scheme_in_training: bool = DEFAULTS.scheme_in_training,
         class_weight: ClassWeight = DEFAULTS.class_weight,
         costs: CostsOption = DEFAULTS.costs,
+        l2_by_group: Mapping[str, float] | None = DEFAULTS.l2_by_group,
+        features: FeaturesOption = None,
+        warm_start: OldModel = None,
+        toward: OldModel = None,
         verbose: bool | int = False,
     ) -> None:
         self.trainer = trainer
@@ -274,6 +334,10 @@ class CRF(Estimator):
         self.scheme_in_training = scheme_in_training
         self.class_weight = class_weight
         self.costs = costs
+        self.l2_by_group = l2_by_group
+        self.features = features
+        self.warm_start = warm_start
+        self.toward = toward
         self.verbose = verbose
 
     def fit(
@@ -290,8 +354,8 @@ class CRF(Estimator):
         ----------
         X : sequence of sequences of items, or Dataset
             An item describes one position: a list, tuple or set of str, or a dict, see
-            `Dataset.from_sequences`. Convert sparse and dense matrices with `Dataset.from_csr` and
-            `Dataset.from_dense`, including the labels.
+            `Dataset.from_sequences`; a str, the token, if `features` is set. Convert sparse and dense
+            matrices with `Dataset.from_csr` and `Dataset.from_dense`, including the labels.
         y : sequence of sequences of labels, optional
             One label per item. None: the label is not known; a set: it is one of these. The loss of a
             sequence is then minus the log of the total probability of all label sequences that agree, which
@@ -320,7 +384,64 @@ class CRF(Estimator):
         OptionError
             A parameter is invalid.
         """
-        dataset, texts = read_labelled(X, y, self.n_threads)
+        init = old_model("warm_start", self.warm_start, self)
+        toward = old_model("toward", self.toward, self)
+        return self._fit(X, y, sample_weight, dev, token_weight, init=init, toward=toward)
+
+    def partial_fit(
+        self,
+        X: Sequences,
+        y: Labels | None = None,
+        sample_weight: ArrayLike | None = None,
+        dev: tuple[Sequences, Labels] | Dataset | None = None,
+        token_weight: Iterable[ArrayLike] | None = None,
+    ) -> CRF:
+        """Train further on new data alone. Sets: what `fit` sets.
+
+        With the weights w0 of `model_`, this minimises over the new data
+
+            ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w - w0|^2 + l1 |w|_1``
+
+        so the old data counts only through w0: weights that the new data does not concern stay as they are.
+        New attributes and labels are added, with w0 = 0; none are removed. The first call is `fit`. To weigh
+        all data equally, `fit` on all of it with ``warm_start=True``.
+
+        Parameters
+        ----------
+        X, y, sample_weight, dev, token_weight
+            As in `fit`.
+
+        Returns
+        -------
+        CRF
+            The fitted estimator.
+
+        Examples
+        --------
+        >>> crf = CRF().fit([[["w=the"], ["w=dog"]]], [["DET", "NOUN"]])
+        >>> crf = crf.partial_fit([[["w=go"], ["w=home"]]], [["VERB", "ADV"]])
+        >>> crf.classes_
+        ['DET', 'NOUN', 'VERB', 'ADV']
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, sample_weight, dev, token_weight)
+        return self._fit(X, y, sample_weight, dev, token_weight, toward=self.model_, known=self._texts())
+
+    def _fit(
+        self,
+        X: Sequences,
+        y: Labels | None,
+        sample_weight: ArrayLike | None,
+        dev: tuple[Sequences, Labels] | Dataset | None,
+        token_weight: Iterable[ArrayLike] | None,
+        *,
+        init: Model | None = None,
+        toward: Model | None = None,
+        known: Texts = None,
+    ) -> CRF:
+        """`fit` from old models; `known` are the texts of the labels of the model to train further."""
+        features = features_of(self.features, init or toward)
+        dataset, texts = read_labelled(X, y, self.n_threads, known=known, features=features)
         if sample_weight is not None:
             if dataset.sequence_weights is not None:
                 raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
@@ -345,9 +466,11 @@ class CRF(Estimator):
                 class_weight=by_text(self.class_weight, texts),
                 costs=by_text(self.costs, texts),
             )
-        held_out = None if dev is None else read_held_out(dev, dataset, texts, self.n_threads)
+        held_out = None if dev is None else read_held_out(dev, dataset, texts, self.n_threads, toward is None)
         callbacks = shown_callbacks(self.callbacks, self.verbose)
-        self.model_, self.result_, *_ = fit_dataset(dataset, options, dev=held_out, callbacks=callbacks)
+        self.model_, self.result_, *_ = fit_dataset(
+            dataset, options, dev=held_out, callbacks=callbacks, init=init, toward=toward
+        )
         self._label_of = None if texts is None else {text: label for label, text in texts.items()}
         self.classes_ = self._labels(self.model_.labels)
         self.n_iter_ = self.result_.iterations
@@ -466,6 +589,90 @@ class CRF(Estimator):
         """Non-zero weights by (label, next label); a new dict at each access."""
         found = transition_weights(self._fitted_model())
         return {tuple(self._labels(labels)): w for labels, w in found.items()}
+
+    @classmethod
+    def from_model(cls, model: Model, **params: Any) -> CRF:
+        """Make a fitted estimator from a model.
+
+        Parameters
+        ----------
+        model : Model
+            A model that labels sequences, of crfit or from `crfit.load`.
+        **params
+            Parameters of the estimator. Others that describe the model, such as ``l2`` or ``weights``, are
+            those that it was trained with.
+
+        Returns
+        -------
+        CRF
+            It predicts like the model and can be trained further with `partial_fit`. It has no ``result_``.
+
+        Examples
+        --------
+        >>> crf = CRF(l2=0.5).fit([[["w=the"], ["w=dog"]]], [["DET", "NOUN"]])
+        >>> CRF.from_model(crf.model_).predict([[["w=dog"]]])
+        [['NOUN']]
+        """
+        if not isinstance(model, Model):
+            raise OptionError("model", type(model).__name__, "give a model, for example crfit.load(path)")
+        if model.task != "tag":
+            raise OptionError("model", "a classifier", "CRF labels sequences: use the model as it is")
+        told = {name: model.options[name] for name in _OF_MODEL if name in model.options}
+        if scheme := model.options.get("constraints", {}).get("scheme"):
+            told["scheme"] = scheme
+        if costs := model.options.get("costs"):
+            told["costs"] = {(true, predicted): cost for true, predicted, cost in costs}
+        if model.features is not None:
+            told["features"] = model.features
+        crf = cls(**(told | params))
+        values = model.options.get("label_values")
+        if values is not None and [str(value) for value in values] == model.labels:
+            crf._label_of = dict(zip(model.labels, values, strict=True))
+        crf.model_ = model
+        crf.classes_ = crf._labels(model.labels)
+        crf.n_iter_ = int(model.summary.get("iterations", 0))
+        return crf
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the fitted model to one file, which `load` and `crfit.load` read.
+
+        Labels that are numbers are kept as such; of all other types the file has the text. Parameters that do
+        not belong to the model, such as the trainer, are not in the file: pickle the estimator to keep them.
+
+        Parameters
+        ----------
+        path : path-like
+            Name of the file, usually ending in ``.crfit``.
+        """
+        model = self._fitted_model()
+        if self._label_of is not None:
+            values = self._labels(model.labels)
+            if all(type(value) in (int, float, bool, str) for value in values):
+                model = copy.copy(model)
+                model.options = model.options | {"label_values": values}
+        model.save(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **params: Any) -> CRF:
+        """Load a fitted estimator from a model file of any tool that `crfit.load` reads.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        **params
+            Parameters of the estimator, as in `from_model`.
+
+        Returns
+        -------
+        CRF
+        """
+        return cls.from_model(load(path), **params)
+
+    def _texts(self) -> Texts:
+        """Texts of the labels of the model, None if they are str."""
+        known = self._label_of
+        return None if known is None else {label: text for text, label in known.items()}
 
     #: Labels by their texts, None if they are str.
     _label_of: dict[str, Any] | None = None

@@ -19,7 +19,7 @@ from crfit.data.items import labelled
 from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
 from crfit.estimators import rows
-from crfit.estimators.crf import shown_callbacks, stop_instance, trainer_instance
+from crfit.estimators.crf import OldModel, old_model, shown_callbacks, stop_instance, trainer_instance
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
 from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.model.tagging import Classes, log_probabilities
@@ -55,6 +55,9 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         Whether to penalise the intercepts too, as LIBLINEAR does.
     class_weight : None, "balanced" or dict, default=None
         Factor for the sample weights of each class: a dict, or "balanced" for ``N / (K n_k)``.
+    warm_start : None, True, Model or path, default=None
+        A model to start from: its weights are carried over by the names of features and classes. True is the
+        model of the last `fit`.
     callbacks : sequence of Callback, default=()
         Called after each iteration. With one_vs_rest and callbacks, classes are trained one after another.
     verbose : bool or int, default=False
@@ -115,6 +118,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         callbacks: Sequence[Callback] = (),
         random_state: Any = DEFAULTS.seed,
         merge: MergeOption = DEFAULTS.merge,
+        warm_start: OldModel = None,
         verbose: bool | int = False,
     ) -> None:
         self.trainer = trainer
@@ -130,6 +134,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         self.callbacks = callbacks
         self.random_state = random_state
         self.merge = merge
+        self.warm_start = warm_start
         self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> LogLinear:
@@ -158,6 +163,36 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         OptionError
             A parameter is invalid.
         """
+        data, classes, _ = self._read_labelled(X, y, sample_weight)
+        options = self._options()
+        init = old_model("warm_start", self.warm_start, self)
+        fit = fit_dataset(data, options, callbacks=shown_callbacks(self.callbacks, self.verbose), init=init)
+        self.model_, self.result_, self.results_ = fit.model, fit.result, fit.results
+        self.n_iter_ = np.array([result.iterations for result in fit.results])
+        self._take(classes, fit.result.weights)
+        return self
+
+    def _options(self, **changes: Any) -> FitOptions:
+        """The options of a fit."""
+        seed = seed_from(self.random_state)
+        given = {name: getattr(self, name) for name in _AS_GIVEN} | changes
+        return FitOptions(
+            task="classify", trainer=trainers.resolve(self.trainer, seed=seed), seed=seed, **given
+        )
+
+    def _take(self, classes: NDArray[Any], weights: Any) -> None:
+        """Sets: classes_, coef_ and intercept_."""
+        self.classes_ = classes
+        table = to_numpy(weights).reshape(-1, self._n_columns)  # last row: intercepts
+        n = self.n_features_in_
+        self.coef_ = table[:n].T
+        self.intercept_ = table[n] if self.fit_intercept else np.zeros(self._n_columns)
+
+    def _read_labelled(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None
+    ) -> tuple[Dataset, NDArray[Any], NDArray[np.int64] | None]:
+        """Labelled items, the classes, and which items have a weight above 0 (None: all)."""
+        kept = None
         items, given = self._read_training(X, y)
         given = rows.checked_labels(given, items.n_sequences)
         weights = rows.checked_sample_weight(sample_weight, items.n_sequences)
@@ -177,23 +212,8 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         by_class = class_weights(self.class_weight, classes, ids, weights)
         if by_class is not None:
             weights = by_class[ids] if weights is None else weights * by_class[ids]
-        seed = seed_from(self.random_state)
-        options = FitOptions(
-            task="classify",
-            trainer=trainers.resolve(self.trainer, seed=seed),
-            seed=seed,
-            **{name: getattr(self, name) for name in _AS_GIVEN},
-        )
         data = labelled(items, ids, [str(name) for name in classes.tolist()], weights)
-        fit = fit_dataset(data, options, callbacks=shown_callbacks(self.callbacks, self.verbose))
-        self.classes_ = classes
-        self.model_, self.result_, self.results_ = fit.model, fit.result, fit.results
-        self.n_iter_ = np.array([result.iterations for result in fit.results])
-        table = to_numpy(fit.result.weights).reshape(-1, self._n_columns)  # last row: intercepts
-        n = self.n_features_in_
-        self.coef_ = table[:n].T
-        self.intercept_ = table[n] if self.fit_intercept else np.zeros(self._n_columns)
-        return self
+        return data, classes, kept
 
     def _read_training(self, X: Any, y: Any) -> tuple[Dataset, Any]:
         """Items without labels, and the labels. Sets: ``n_features_in_``, ``feature_names_in_``."""

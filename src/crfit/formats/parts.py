@@ -121,6 +121,13 @@ def take_apart(model: Model, tool: str, *, edges: bool) -> Parts:
             CrfitWarning,
             stacklevel=4,
         )
+    if model.features is not None:
+        warnings.warn(
+            f"models of {tool} cannot make attributes from tokens: it needs the attributes that the features "
+            "make, see Features.attributes",
+            CrfitWarning,
+            stacklevel=4,
+        )
     return Parts(
         nonzero(
             weights[: layout.n_state_weights],
@@ -244,6 +251,9 @@ def needed_template(model: Model, tool: str) -> Lines:
     """Lines of the model's template; ModelFileError if its attributes do not come from one."""
     names = model.attribute_alphabet, model.edge_alphabet
     kinds = KINDS["crfpp" if model.template is None else model.template.dialect]
+    if model.features is not None:
+        remedy = "train with a template, or convert to .crfsuite or .crfit"
+        raise unsupported(tool, "features instead of a template", remedy)
     if model.template is None or any(
         name[:1] not in tuple(kind) for own, kind in zip(names, kinds, strict=True) for name in own
     ):

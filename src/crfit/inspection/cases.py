@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -143,14 +144,34 @@ def read(
     if model.task == "classify":
         dataset = items.read(source, format=model.input_format, labelled=labelled, n_threads=n_threads)
         return _known(model, dataset, None, n_threads)
+    if labelled:
+        from crfit.data import annotated
+
+        (source,), _ = annotated.for_model(model, [source])
     format = model.format_of([source])
     template = model.template
-    dataset = text.read(source, format=format, template=template, labelled=labelled, n_threads=n_threads)
+    dataset = text.read(
+        source,
+        format=format,
+        template=template,
+        labelled=labelled,
+        n_threads=n_threads,
+        features=model.features,
+    )
     words = None
+    if format == "jsonl" and model.features is not None:
+        words = [_words(lines[0]) for lines in text.sequence_lines(source, dataset)]
     if format == "columns":
         rows = text.sequence_lines(source, dataset)
         words = [[_SEPARATORS.split(line.strip(" \t"))[0] for line in lines] for lines in rows]
     return _known(model, dataset, words, n_threads)
+
+
+def _words(line: str) -> list[str]:
+    """The tokens in a line of JSON."""
+    record = json.loads(line)
+    tokens = record.get("tokens", record.get("attributes"))
+    return [token if isinstance(token, str) else token[0] for token in tokens]
 
 
 def _known(model: Model, dataset: Dataset, words: list[list[str]] | None, n_threads: int | None) -> Examined:

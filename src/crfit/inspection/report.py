@@ -183,6 +183,9 @@ def _facts(model: Model) -> Element:
     if model.template is not None:
         text = "\n".join(brief(line, 200) for line in model.template.lines[:200])
         template = node("details", node("summary", "Feature template"), node("pre", text))
+    if model.features is not None:
+        text = "\n".join(brief(line, 200) for line in model.features.text.splitlines()[:200])
+        template = node("details", node("summary", "Features of tokens"), node("pre", text))
     return section("model", "Model", node("div", blocks, class_="facts"), template)
 
 

@@ -8,10 +8,11 @@ Tensors, in the container of `crfit.data.tensor_file`:
     layout.transition_codes.1, ...               unless transitions="all", one for each n-gram length
     attribute_alphabet.bytes, .offsets           concatenated strings, and their offsets;
     label_alphabet.*, edge_alphabet.*            likewise
+    features.0, ...                              contents of the lists of words that the features use
 
-The header has the versions of the format and of crfit, sizes and options of the layout, template, input
-format, training options and training summary, and the number of columns of the training files if the template
-does not imply it. Loading a file never runs code from it.
+The header has the versions of the format and of crfit, sizes and options of the layout, the template or the
+text of the features, input format, training options and training summary, and the number of columns of the
+training files if the template does not imply it. Loading a file never runs code from it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from crfit.data.dataset import ALPHABETS
 from crfit.data.templates import Template
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.errors import CrfitError, ModelFileError, OptionError
+from crfit.features.stored import restore_features, store_features
 from crfit.layout import Layout
 from crfit.layout.features import MAX_ORDER
 
@@ -80,10 +82,11 @@ def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
         "options": model.options,
         "summary": model.summary,
     }
-    if template is not None and model.n_columns != template.n_columns + 1:
-        header["n_columns"] = (
-            model.n_columns
-        )  # the training files have columns that the template does not use
+    if model.features is not None:
+        header["features"] = store_features(model.features, tensors)
+    # The training files may have columns that the template does not use.
+    if model.n_columns is not None and (template is None or model.n_columns != template.n_columns + 1):
+        header["n_columns"] = model.n_columns
     tensor_file.write(path, tensors, header)
 
 
@@ -116,20 +119,24 @@ def _restore(cls: type[Model], header: dict[str, Any], tensors: Tensors) -> Mode
         alphabets.append(alphabet)
     layout = _layout(header["layout"], tensors)
     weights = tensors.pop("weights")
+    features = restore_features(header.get("features"), tensors)  # absent in older files
     if weights.dtype not in (np.float64, np.float32):
         raise ModelFileError(DAMAGED.format(f"weights are {weights.dtype}"))
     if tensors:
         raise ModelFileError(DAMAGED.format(f"it has unknown tensors: {', '.join(sorted(tensors))}"))
-    template = header["template"]
+    template, options = header["template"], header["options"]
+    if not isinstance(options, dict):
+        raise ModelFileError(DAMAGED.format(f"its options are {type(options).__name__}"))
     return cls(
         weights,
         layout,
         *alphabets,
         template=None if template is None else Template(**template),
         input_format=header["input_format"],
-        options=header["options"],
+        options=options,
         summary=header["summary"],
         n_columns=header.get("n_columns"),
+        features=features,
     )
 
 

@@ -21,6 +21,7 @@ from crfit.data.dataset import ALPHABETS, Dataset
 from crfit.data.label_sets import known_runs
 from crfit.data.templates import Template
 from crfit.errors import DataError, OptionError
+from crfit.features.feature_set import FeaturesOption, as_features
 from crfit.layout import Layout
 from crfit.model import file as model_file
 from crfit.model.tagging import Items, Tagger, kind_of
@@ -63,6 +64,8 @@ class Model(Tagger):
         Number of columns of the training files, including the label; by default the columns that the template
         uses plus one. Files with other columns raise an error. 0 means unknown, as in models of Wapiti:
         any columns that suit the template are accepted.
+    features : Features, optional
+        What makes the attributes from tokens, see `crfit.features`: the model then takes tokens.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Model(Tagger):
         options: Mapping[str, Any] | None = None,
         summary: Mapping[str, Any] | None = None,
         n_columns: int | None = None,
+        features: FeaturesOption = None,
     ) -> None:
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         if weights.shape != (layout.n_weights,):
@@ -102,7 +106,12 @@ class Model(Tagger):
             input_format = "columns"
         if input_format is not None and input_format not in get_args(text.Format):
             raise OptionError("input_format", input_format, f"choose {', '.join(get_args(text.Format))}")
-        if (template is not None) != (input_format == "columns"):
+        features = as_features(features)
+        if features is not None and (template is not None or input_format == "crfsuite"):
+            raise OptionError(
+                "features", features, "make the attributes: leave out template and input_format"
+            )
+        if features is None and (template is not None) != (input_format == "columns"):
             raise OptionError(
                 "input_format", input_format, "give a template if and only if the format is 'columns'"
             )
@@ -113,7 +122,10 @@ class Model(Tagger):
         weights = weights.view()
         weights.flags.writeable = False
         limits = (options or {}).get("constraints")
-        super().__init__(weights, layout, *alphabets, *kind_of(options or {}), constraints=limits)
+        kind = kind_of(options or {})
+        if features is not None and kind[0] == "classify":
+            raise OptionError("features", features, "are for sequences of tokens, not for a classifier")
+        super().__init__(weights, layout, *alphabets, *kind, constraints=limits, features=features)
         self.template, self.n_columns = template, n_columns
         self.input_format = cast("text.Format | None", input_format)
         self.options = json_ready("options", dict(options or {}))
@@ -185,13 +197,23 @@ class Model(Tagger):
             input_format=input_format,
             options=known | dict(options or {}),
             summary=summary,
-            n_columns=None if template is None else data.n_columns,
+            n_columns=_columns_to_require(data, template),
+            features=data.features if template is None else None,
         )
 
     def read(
-        self, paths: Source | Sequence[Source] = None, *, labelled: bool = True, n_threads: int | None = None
+        self,
+        paths: Source | Sequence[Source] = None,
+        *,
+        labelled: bool = True,
+        n_threads: int | None = None,
+        format: text.Format | None = None,
     ) -> Dataset:
-        """Read text files in the format of the training files, with the model's template and alphabets.
+        """Read text files in the format of the training files, with the model's template or features.
+
+        A model with features reads column files and JSON lines, whatever it was trained on.
+
+        Labelled files may also come from annotation tools, see `crfit.data.annotated`.
 
         Parameters
         ----------
@@ -202,6 +224,8 @@ class Model(Tagger):
             column is optional if `labelled` is False.
         n_threads : int, optional
             Number of threads; None uses all cores.
+        format : {"columns", "crfsuite", "jsonl"}, optional
+            Format of the files; by default that of the training files, or detected.
 
         Returns
         -------
@@ -212,18 +236,27 @@ class Model(Tagger):
         if self.task == "classify":
             return self._complete(
                 items.read(
-                    inputs, format=self.input_format, labelled=labelled, alphabets=self, n_threads=n_threads
+                    inputs,
+                    format=format or self.input_format,
+                    labelled=labelled,
+                    alphabets=self,
+                    n_threads=n_threads,
                 )
             )
-        format = self.format_of(inputs)
-        if format == "columns" and self.template is None:
+        converted: text.Format | None = None
+        if labelled:
+            from crfit.data import annotated
+
+            inputs, converted = annotated.for_model(self, inputs)
+        format = converted or format or self.format_of(inputs)
+        if format == "columns" and self.template is None and self.features is None:
             raise DataError(
                 "looks like columns, but the model was trained on attributes from Python and has no "
                 "template: compute the attributes as in training and use tag(), or write them to a .jsonl "
                 "file",
                 file=inputs[0].name,
             )
-        return text.read(
+        dataset = text.read(
             inputs,
             format=format,
             template=self.template,
@@ -231,11 +264,22 @@ class Model(Tagger):
             alphabets=self,
             n_threads=n_threads,
         )
+        return annotated.hide_unknown(dataset) if converted else dataset
 
     def format_of(self, inputs: Sequence[text.Input]) -> text.Format:
         """Format in which to read sequences: that of the training files; for attributes also JSON lines."""
         if self.input_format is None:
             return text.detect_format(inputs)
+        if self.template is not None:
+            for one in inputs:
+                if text.detect_format([text.Input("", one.data)]) == "jsonl":
+                    raise DataError(
+                        "looks like JSON lines, but the model has a template, which needs columns: give a "
+                        "token on each line with its columns, or train with --features for lists of tokens",
+                        file=one.name,
+                    )
+        if self.features is not None:
+            return "jsonl" if all(text.detect_format([one]) == "jsonl" for one in inputs) else "columns"
         if self.input_format == "crfsuite" and all(text.detect_format([one]) == "jsonl" for one in inputs):
             return "jsonl"
         return self.input_format
@@ -324,7 +368,8 @@ class Model(Tagger):
         if not items:
             return Explanations()
         alone = self.task == "classify"
-        explainer = Explainer(self, Dataset.from_sequences([[item] for item in items] if alone else [items]))
+        given = [[item] for item in items] if alone else [items]
+        explainer = Explainer(self, Dataset.from_sequences(given, features=self.features))
         if alone:
             chosen = range(len(items)) if position is None else [position % len(items)]
             found = Explanations(
@@ -334,8 +379,44 @@ class Model(Tagger):
             )
         else:
             places = None if position is None else [position % len(items)]
-            found = explainer.sequence(0, places, label=label, against=against)
+            words = None if self.features is None else [_word(item) for item in items]
+            found = explainer.sequence(0, places, label=label, against=against, tokens=words)
         return found if position is None else found[0]
+
+    def prune(self, eps: float, *, data: Dataset | None = None, max_attributes: int | None = None) -> Model:
+        """Return a smaller model whose log-odds differ by at most `eps` at every position.
+
+        Drops the (attribute, label) and edge weights of the smallest magnitude, and attributes without any
+        other. Given the labels of the other positions, the log-odds of any two labels change by at most
+        `eps`; the probability of a sequence of T positions changes by at most a factor of ``exp(T eps)``. The
+        derivation is in `crfit.model.pruning`.
+
+        Parameters
+        ----------
+        eps : float
+            Largest change of log-odds, 0 or more. 0 drops weights that are 0.
+        data : Dataset, optional
+            Measure changes on these sequences instead of using the bound, which allows to drop many more
+            weights. Other data may change by more.
+        max_attributes : int, optional
+            How many attributes a position has at most; by default as many as the template or the features
+            make. Their values must be between -1 and 1.
+
+        Returns
+        -------
+        Model
+            Sizes before and after, and the threshold, are in ``summary["pruned"]``.
+
+        Examples
+        --------
+        >>> import crfit
+        >>> crf = crfit.CRF().fit([[["w=the", "a"], ["w=dog", "b"]]], [["DET", "NOUN"]])
+        >>> crf.model_.prune(0.1, max_attributes=2)
+        <Model of 8 weights, 4 attributes, 2 labels, order 1>
+        """
+        from crfit.model.pruning import prune
+
+        return prune(self, eps, data=data, max_attributes=max_attributes)
 
     def save(self, path: str | os.PathLike[str], *, dtype: model_file.WeightType = "float64") -> None:
         """Save the model to one file; if writing fails, an existing file is left unchanged.
@@ -357,7 +438,7 @@ class Model(Tagger):
 
     def __reduce__(self) -> tuple[object, ...]:
         alphabets = self.attribute_alphabet, self.label_alphabet, self.edge_alphabet
-        rest = self.template, self.input_format, self.options, self.summary, self.n_columns
+        rest = self.template, self.input_format, self.options, self.summary, self.n_columns, self.features
         return _restore, (type(self), np.asarray(self.weights), self.layout, alphabets, rest)
 
     def _repr_html_(self) -> str:
@@ -374,8 +455,21 @@ class Model(Tagger):
 
 
 def _restore(cls: type[Model], weights: Any, layout: Layout, alphabets: Any, rest: Any) -> Model:
-    names = ("template", "input_format", "options", "summary", "n_columns")
+    names = ("template", "input_format", "options", "summary", "n_columns", "features")
     return cls(weights, layout, *alphabets, **dict(zip(names, rest, strict=False)))
+
+
+def _columns_to_require(data: Dataset, template: Template | str | None) -> int | None:
+    """Columns of files that the model reads; 0: any, if only the tokens matter."""
+    if template is None and data.features is not None:
+        return 0 if data.features.n_columns == 1 else data.n_columns
+    return None if template is None else data.n_columns
+
+
+def _word(item: Any) -> str:
+    """The token of an item that may have several columns."""
+    word = item if isinstance(item, str | bytes) else item[0]
+    return word.decode("utf-8", "surrogateescape") if isinstance(word, bytes) else str(word)
 
 
 def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:

@@ -44,6 +44,7 @@ from crfit.data.label_sets import LabelSets, Names, make_label_sets
 from crfit.engines.cpu.decoding import CpuDecoder
 from crfit.engines.decoding import Decoder, Inference, checked_n
 from crfit.errors import DataError, OptionError
+from crfit.features import Features
 from crfit.layout import Layout
 from crfit.layout.constraints import LabelScheme, make_constraints
 from crfit.model import distribution
@@ -119,8 +120,9 @@ class Tagger:
         task: Task = "tag",
         classes: Classes = "multinomial",
         constraints: Mapping[str, Any] | None = None,
+        features: Features | None = None,
     ) -> None:
-        self.weights, self.layout = weights, layout
+        self.weights, self.layout, self.features = weights, layout, features
         self.attribute_alphabet = attribute_alphabet
         self.label_alphabet = label_alphabet
         self.edge_alphabet = edge_alphabet
@@ -253,7 +255,8 @@ class Tagger:
         ----------
         x : sequence of items
             Each item describes one position: a list of attributes or a dict, as in
-            `Dataset.from_sequences`. For column files see `crfit.Model.read`.
+            `Dataset.from_sequences`; a token (str) if the model has features, see `crfit.features`. For
+            column files see `crfit.Model.read`.
         fixed : mapping of int to str or iterable of str, optional
             Labels that are known: for a position, its label or the labels that it may have. All others
             are chosen accordingly.
@@ -989,7 +992,7 @@ class Tagger:
                     decoder = CpuDecoder(self.layout, self.weights, constraints)
                     possible = constraints is None or constraints.always_feasible
                     if possible and (self.task, self.classes, self.layout.order) == ("tag", "multinomial", 1):
-                        self._native = decoder.tagger(self.attribute_alphabet, self._names)
+                        self._native = decoder.tagger(self.attribute_alphabet, self._names, self.features)
                     self._decoder = decoder
         return self._decoder
 
@@ -1042,7 +1045,10 @@ class Tagger:
         same = (
             dataset.attribute_alphabet is self.attribute_alphabet
             and dataset.edge_alphabet is self.edge_alphabet
-            and dataset.label_alphabet.strings()[: len(self._names)] == self._names
+            and (
+                dataset.label_alphabet is self.label_alphabet
+                or dataset.label_alphabet.strings()[: len(self._names)] == self._names
+            )
         )
         return self._complete(dataset if same else recode(dataset, self))
 

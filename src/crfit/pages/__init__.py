@@ -75,11 +75,13 @@ def page(
     blocks: Mapping[str, Any] | None = None,
     library: str = "",
     library_path: str = "",
+    asks_server: bool = False,
 ) -> str:
     """Return a page as text.
 
     `style` and `script` follow the common ones. `blocks` are JSON values that the script reads, by id. A
-    `library` of scripts is part of the page, one at `library_path` is a file beside it.
+    `library` of scripts is part of the page, one at `library_path` is a file beside it. With `asks_server`
+    the page may send requests to where it came from.
     """
     script = read_text(_FOLDER / "theme.js") + script
     scripts = [text for text in (library, script) if text]
@@ -91,7 +93,7 @@ def page(
         parts.append(f'<script src="{escape(library_path)}"></script>')
     parts += [f"<script>{text}</script>" for text in scripts]
     return Template(read_text(_FOLDER / "page.html")).substitute(
-        policy=_policy(scripts, shared=bool(library_path)),
+        policy=_policy(scripts, shared=bool(library_path), asks_server=asks_server),
         title=escape(title),
         style=f"{read_text(_FOLDER / 'base.css')}{style}",
         header="\n".join(map(written, header)),
@@ -108,12 +110,13 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
         unfinished.write_bytes(text.encode("utf-8", "xmlcharrefreplace"))
 
 
-def _policy(scripts: Sequence[str], *, shared: bool) -> str:
+def _policy(scripts: Sequence[str], *, shared: bool, asks_server: bool) -> str:
     """What the browser may do: these scripts, inline styles, and images that the page makes itself."""
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     hashes += " 'self' file:" if shared else ""
-    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
+    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
+    return policy + ("; connect-src 'self'" if asks_server else "")
 
 
 def _json(name: str, block: Any) -> str:

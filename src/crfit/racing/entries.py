@@ -20,6 +20,7 @@ from crfit.errors import OptionError
 from crfit.racing.problems import PROBLEM_OPTIONS, ProblemOptions, spelled
 from crfit.trainers import Trainer
 from crfit.trainers.options import parse_option, refuse_crfsuite_penalty
+from crfit.tuning.folder import tuned_params
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,10 @@ def _read(
     info = registry.describe(name)
     own = {entry.name: entry for entry in info.options}
     of_trainer, of_problem = {}, {}
+    options = dict(options)
+    if "tuned" in options:  # the folder of a search
+        chosen = {key: spelled(value) for key, value in tuned_params(options.pop("tuned")).items()}
+        options = chosen | options
     for key, value in options.items():
         if key in own:
             of_trainer[key] = parse_option(own[key], value)

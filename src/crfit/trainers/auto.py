@@ -65,11 +65,18 @@ RULES = (
         "without a penalty newton_cg has no dual to warm up on, and F may have no minimum",
     ),
     Rule(
-        "partial labels, costs, or a scheme in training",
+        "an l2 penalty toward an old model",
+        lambda objective: getattr(objective, "centre", None) is not None,
+        "lbfgs",
+        lambda objective: LBFGS(),
+        "near the weights of the old model lbfgs needs fewer passes than newton_cg",
+    ),
+    Rule(
+        "partial labels, costs, an l2 per group, or a scheme in training",
         lambda objective: "offsets" in objective.capabilities and "online" not in objective.capabilities,
         "lbfgs",
         lambda objective: LBFGS(),
-        "newton_cg cannot warm up with partial labels, costs or a scheme in training; lbfgs needs no warm-up",
+        "newton_cg cannot warm up on these, and lbfgs needs no warm-up",
     ),
     Rule(
         "a custom objective that newton_cg cannot use",
@@ -112,7 +119,7 @@ RULES = (
 @register(
     "auto",
     needs={"value_and_grad"},
-    handles={"l1", "l2"},
+    handles={"l1", "l2", "toward", "groups"},
     formula="that of the trainer it picks",
     keeps="as the trainer it picks",
     choose="you have no reason to choose another",

@@ -31,7 +31,8 @@ KINDS = ("value_and_grad", "dual", "online", "feature_totals", "scaling_terms", 
 
 def minimises(info: TrainerInfo) -> str:
     """What a trainer minimises."""
-    penalties = [term for term in ("l1", "l2") if term in info.handles]
+    more = " (also toward old weights)" if "toward" in info.handles else ""
+    penalties = [term + (more if term == "l2" else "") for term in ("l1", "l2") if term in info.handles]
     return info.minimises or " with ".join(filter(None, ["F", " and ".join(penalties)]))
 
 

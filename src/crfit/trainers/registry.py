@@ -153,6 +153,9 @@ class TrainerInfo:
         return ", ".join(term for term in ("l1", "l2") if term in self.handles) or "none"
 
 
+#: Penalties in words; "toward" is the l2 penalty on the distance to old weights.
+PENALTIES = {"l1": "l1 > 0", "l2": "l2 > 0", "toward": "l2 toward old weights", "groups": "l2 per group"}
+
 #: Capabilities that depend on the data, in words.
 IN_WORDS = {"scaling_terms": "a classifier; for sequences use gis"}
 
@@ -187,7 +190,8 @@ def register(
     needs : iterable of str
         Capabilities that the objective must have.
     handles : iterable of str
-        Penalties and quantities it supports: "l1", "l2", "gap".
+        Penalties and quantities it supports: "l1", "l2", "gap", "toward" for an l2 penalty on the distance to
+        old weights, and "groups" for one l2 per group of weights.
     formula : str
         The update in one line.
     descends : bool
@@ -380,8 +384,13 @@ def _described(objective: Objective) -> str:
 def _unmet(info: TrainerInfo, objective: Objective) -> tuple[list[str], list[str]]:
     """Capabilities that the objective lacks, and penalties that the trainer does not handle."""
     missing = sorted(info.needs - objective.capabilities)
-    strengths = {"l1": objective.l1, "l2": getattr(objective, "l2", 0.0)}
-    return missing, [term for term, value in strengths.items() if value > 0 and term not in info.handles]
+    asked = {
+        "l1": objective.l1 > 0,
+        "l2": getattr(objective, "l2", 0.0) > 0,
+        "toward": getattr(objective, "centre", None) is not None,
+        "groups": getattr(objective, "l2_scale", None) is not None,
+    }
+    return missing, [term for term, there in asked.items() if there and term not in info.handles]
 
 
 def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Iterable[str] = ()) -> None:
@@ -411,15 +420,17 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     ]
     reasons = []
     reasons += [f"needs {IN_WORDS[name]}" for name in missing if name in IN_WORDS]
-    if plain := [name for name in missing if name not in IN_WORDS]:
+    plain = [name for name in missing if name not in IN_WORDS]
+    if plain and not {"toward", "groups"} & set(unhandled):  # which says it better
         reasons.append(f"needs {', '.join(plain)}, which {_described(objective)} does not offer")
     if unhandled:
-        reasons.append(f"does not handle {' and '.join(f'{term} > 0' for term in unhandled)}")
+        reasons.append(f"does not handle {' and '.join(PENALTIES[term] for term in unhandled)}")
     if absent:
         reasons.append(f"does not report {', '.join(absent)}")
     remedy = f"use one of: {', '.join(fitting)}" if fitting else "no registered trainer can handle it"
-    if unhandled and not missing and not absent:
-        remedy += f"; or set {' and '.join(unhandled)} to 0"
+    if unhandled and not reasons[1:]:
+        zero = [term for term in unhandled if term in ("l1", "l2")]
+        remedy += f"; or set {' and '.join(zero)} to 0" if zero else ""
     name = shown_name(info.name, options_of(trainer))
     raise CapabilityError("trainer", name, f"{'; '.join(reasons)}; {remedy}")
 

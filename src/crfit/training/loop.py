@@ -360,7 +360,9 @@ class _Loop:
         The bound does not hold with unpenalised weights.
         """
         l2, value, norm = self.run.objective.l2, progress.objective, progress.grad_norm
-        free = self.run.objective.free
+        free, scale = self.run.objective.free, self.run.objective.l2_scale
+        if scale is not None:
+            l2 *= float(scale.min())
         if not l2 > 0.0 or free.start < free.stop or not value or norm is None:
             return StopReason.STALLED, rule
         above = norm * norm / (2.0 * l2) / abs(value)

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.cli.output import Verb, announce_terminal, debug_option
-from crfit.cli.tag import MAX_NBEST, blocks
+from crfit.cli.tag import MAX_NBEST
 from crfit.cli.unknown_names import warn_unknown_attributes
 from crfit.cli.wapiti.streams import arguments, check_output, info, load_model, switches, write_lines
 from crfit.data import Dataset, text
 from crfit.errors import OptionError
 from crfit.formats.wapiti_labels import Labelling, labellings
 from crfit.model import Model
+from crfit.model.answers import blocks
 
 #: Sequences between two lines of the report.
 EVERY = 1000

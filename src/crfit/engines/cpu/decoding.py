@@ -15,6 +15,7 @@ from crfit.data.label_sets import LabelSets
 from crfit.engines.cpu.arrays import lattice_bytes, native_data, native_layout
 from crfit.engines.decoding import check_feasible, checked_n, checked_path
 from crfit.engines.memory import check_memory
+from crfit.features import Features
 from crfit.layout import Layout
 from crfit.layout.constraints import Constraints
 from crfit.threads import resolve_threads
@@ -35,9 +36,10 @@ class CpuDecoder:
         """Inference on a dataset encoded with the alphabets of the layout, with the labels allowed there."""
         return CpuInference(dataset, self, n_threads, allowed)
 
-    def tagger(self, attributes: Alphabet, labels: list[str]) -> _native.Tagger:
-        """Tagging of Python sequences with these names, for order 1."""
-        return _native.Tagger(self.native, attributes.native, labels)
+    def tagger(self, attributes: Alphabet, labels: list[str], features: Features | None) -> _native.Tagger:
+        """Tagging of Python sequences with these names, or of tokens with features, for order 1."""
+        made_by = None if features is None else features.native
+        return _native.Tagger(self.native, attributes.native, labels, made_by)
 
 
 class CpuInference:

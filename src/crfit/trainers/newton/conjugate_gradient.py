@@ -95,11 +95,13 @@ def minimise_model(
     radius: float = math.inf,
     metric: Vector | None = None,
     max_products: int = 250,
+    enough: Callable[[int, float, Vector], bool] | None = None,
 ) -> ModelStep:
     """Minimise ``g.s + s.Hs/2`` from zero, g not zero, with ``|s|_M <= radius``. Sets: ``work.s``, the step.
 
     ``product(v, out=hv)`` sets `hv` to ``H v``; `metric` is the diagonal of M, positive. `quadratic` selects
     the quadratic test, with ``min(xi, sqrt(|g|_{1/M}))`` as in LIBLINEAR 2.40, instead of the residual test.
+    ``enough(products, gain, residual)``, with the decrease of the last iteration, ends it too.
     """
     run = _Run(product, g, work, radius, metric)
     target = xi * xi * run.zr
@@ -109,8 +111,9 @@ def minimise_model(
         gain = run.step()
         if gain is None or run.boundary:
             break
-        enough = run.n_products * gain <= share * run.fall if quadratic else run.zr <= target
-        if enough or must_hurry():  # any iterate is a descent direction
+        done = run.n_products * gain <= share * run.fall if quadratic else run.zr <= target
+        done = done or (enough is not None and enough(run.n_products, gain, work.res))
+        if done or must_hurry():  # any iterate is a descent direction
             break
         if run.n_products % CHECK_EVERY == 0:
             if run.zr > STALLED * checked and run.n_products < max_products:

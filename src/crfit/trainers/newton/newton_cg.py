@@ -8,9 +8,11 @@ line search (`globalisation`) makes the method converge from any point.
 
 From zero weights Newton-CG as published [1] is slow: the quadratic model is good only near the optimum. By
 default a warm-up (`starts`) runs about a dozen epochs of a first-order method first; the Newton steps then
-use the Hessian's diagonal as preconditioner and a Wolfe line search. ``start="none"``, starting weights, or a
-failed warm-up give Newton-CG as published. Classifiers with two classes, or with many items per attribute,
-need no warm-up: with a weak diagonal preconditioner and a Wolfe search they converge sooner without one.
+use the Hessian's diagonal as preconditioner and a Wolfe line search. So they do from given weights: these are
+an optimum of other data, and where much of the data is new a few epochs of SGD bring them nearer first.
+``start="none"`` or a failed warm-up from zero weights give Newton-CG as published. Classifiers with two
+classes, or with many items per attribute, need no warm-up: with a weak diagonal preconditioner and a Wolfe
+search they converge sooner without one.
 
 With l1 > 0 the steps keep to an orthant (`orthant`), which replaces trust region, line search, forcing
 sequence and preconditioner; it uses `xi` and at most 100 products in a step.
@@ -52,7 +54,7 @@ from crfit.errors import CapabilityError
 from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, Workspace
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
 from crfit.trainers.newton.orthant import OrthantSearch
-from crfit.trainers.newton.starts import dual_start, stochastic_start
+from crfit.trainers.newton.starts import dual_start, is_near, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
 from crfit.trainers.options import check_options, option
 from crfit.trainers.registry import State, Step, register
@@ -81,7 +83,7 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
 @register(
     "newton_cg",
     needs={"value_and_grad", "hvp"},
-    handles={"l1", "l2"},
+    handles={"l1", "l2", "toward", "groups"},
     formula="w <- w + s, s by conjugate gradients on H s = -g until |H s + g| <= xi |g|",
     descends=True,
     window=1,
@@ -188,7 +190,7 @@ class NewtonCG:
         if state is not None:
             kind = "eg" if "gains" in state else "sgd"
         elif vectors.norms(w)[0] > 0.0:
-            return False
+            return (yield from self._from_given(objective, w))
         else:
             kind = self._kind_of_start(objective)
         if kind == "none":
@@ -196,6 +198,21 @@ class NewtonCG:
         if kind == "eg":
             return (yield from dual_start(objective, w, self.seed, state))
         return (yield from stochastic_start(objective, w, self.seed, state, self.batch))
+
+    def _from_given(self, objective: Objective, w: Vector) -> Generator[Step, None, bool]:
+        """Warm up from the given weights if they are far; return whether Newton steps are good there."""
+        able = objective.capabilities
+        if self.start == "none" or objective.l1 > 0.0 or is_easy(objective) or "hessian_diagonal" not in able:
+            return False
+        if "online" not in able:
+            return True
+        near, value = is_near(objective, w)
+        if near:
+            return True
+        if value >= objective.value(zeros := objective.xp.zeros_like(w)):  # better from nothing
+            w[:] = zeros
+            return (yield from stochastic_start(objective, w, self.seed, None, self.batch))
+        return (yield from stochastic_start(objective, w, self.seed, None, self.batch, value))
 
     def _kind_of_start(self, objective: Objective) -> str:
         """The warm-up given, or for auto the best one here."""

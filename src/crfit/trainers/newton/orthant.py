@@ -68,11 +68,12 @@ class OrthantSearch(Globalisation):
     def __init__(self) -> None:
         self.reach = REACH
         self.predicted = 0.0  # decrease of the model in the last step
+        self.screened: Any = None  # bool[n_weights], weights that stay at 0; None: none
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
         """Move to a better point, or return why none was found."""
         point.pin()
-        face = _Face(point, work, model, self.reach)
+        face = _Face(point, work, model, self.reach, self.screened)
         face.minimise()
         self.predicted, self.solved = face.decrease, face.solved
         if not face.finite:
@@ -111,7 +112,9 @@ class OrthantSearch(Globalisation):
 class _Face:
     """The model in the orthant of a point, and its approximate minimum ``work.s``."""
 
-    def __init__(self, point: Point, work: Workspace, model: Model, reach: float) -> None:
+    def __init__(
+        self, point: Point, work: Workspace, model: Model, reach: float, screened: Any = None
+    ) -> None:
         objective, xp = point.objective, point.objective.xp
         assert model.metric is not None
         self.objective, self.xp, self.work, self.w = objective, xp, work, point.w
@@ -119,6 +122,8 @@ class _Face:
         self.v = xp.empty_like(point.w)
         vectors.pseudo_gradient(point.w, point.g, objective.l1, self.v, point.free)
         self.orthant = xp.where(point.w != 0.0, xp.sign(point.w), -xp.sign(self.v))
+        if screened is not None:
+            self.orthant[screened] = 0.0
         self.free = self.orthant != 0.0  # weights that conjugate gradients move
         self.bounded = xp.ones(len(point.w), dtype=bool)
         self.bounded[point.free] = False  # unpenalised weights have no orthant

@@ -142,7 +142,7 @@ class InverseHessian:
 @register(
     "bfgs",
     needs={"value_and_grad"},
-    handles={"l2"},
+    handles={"l2", "toward", "groups"},
     formula="w <- w - a H g, H dense, from all pairs (w_k+1 - w_k, g_k+1 - g_k)",
     descends=True,
     keeps="a dense matrix of n_weights^2 numbers",

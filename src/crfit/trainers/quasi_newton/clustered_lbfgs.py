@@ -138,7 +138,7 @@ class ClusteredLBFGS:
                 coarse = None
 
     def _lbfgs(self) -> LBFGS:
-        return LBFGS(self.memory, self.wolfe_decrease, self.wolfe_slope, self.max_trials)
+        return LBFGS(self.memory, self.wolfe_decrease, self.wolfe_slope, self.max_trials, scaling="none")
 
     def _fine(
         self, objective: Objective, w: Vector, place: State | None

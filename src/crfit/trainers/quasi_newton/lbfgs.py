@@ -9,7 +9,9 @@ of the Hessian at the starting point,
     w = u / sqrt(h),      the diagonal of the Hessian in u is 1
 
 L-BFGS starts from a multiple of the identity, a better guess in u than in w, where frequent attributes have a
-thousand times the curvature of rare ones. Steps are taken in u; reported weights and gradient are in w.
+thousand times the curvature of rare ones. Steps are taken in u; reported weights and gradient are in w. From
+zero weights the diagonal is that of a point far from the optimum, which helps little; scaling="auto" uses it
+from given weights.
 
 References
 ----------
@@ -43,7 +45,7 @@ from crfit.vectors import Vector
 @register(
     "lbfgs",
     needs={"value_and_grad"},
-    handles={"l1", "l2"},
+    handles={"l1", "l2", "toward", "groups"},
     formula="w <- w - a H g, H from the last pairs (w_k+1 - w_k, g_k+1 - g_k)",
     descends=True,
     merges=True,
@@ -59,9 +61,10 @@ class LBFGS:
     wolfe_decrease: float = wolfe_decrease_option()
     wolfe_slope: float = wolfe_slope_option()
     max_trials: int = max_trials_option()
-    scaling: Literal["none", "diagonal"] = option(
-        "none",
-        help="diagonal: rescale weights by the Hessian's diagonal at the start (one more pass; not with l1)",
+    scaling: Literal["auto", "none", "diagonal"] = option(
+        "auto",
+        help="diagonal: rescale weights by the Hessian's diagonal at the start (one more pass; not with l1); "
+        "auto: if training starts from given weights, unless l2 pulls toward them",
     )
 
     def __post_init__(self) -> None:
@@ -70,13 +73,13 @@ class LBFGS:
 
     def adapted(self, info: TrainerInfo) -> TrainerInfo:
         """Return the registry entry for these options."""
-        if self.scaling == "none":
+        if self.scaling != "diagonal":
             return info
         return replace(info, needs=info.needs | {"hessian_diagonal"}, handles=info.handles - {"l1"})
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per iteration."""
-        if self.scaling == "diagonal":
+        if self.scaling == "diagonal" or (self.scaling == "auto" and _is_scaled(objective, w, state)):
             return scaled_steps(replace(self, scaling="none"), objective, w, state)
         return quasi_newton_steps(objective, w, state, objective.pair_history(self.memory), self._search())
 
@@ -92,6 +95,16 @@ class LBFGS:
 
     def _search(self) -> Search:
         return Search(self.wolfe_decrease, self.wolfe_slope, self.max_trials)
+
+
+def _is_scaled(objective: Objective, w: Vector, state: State | None) -> bool:
+    """Whether "auto" rescales: from given weights, and in a resumed run that has done so."""
+    if state is not None:
+        return "scale" in state
+    able = "hessian_diagonal" in objective.capabilities and objective.l1 == 0.0
+    if getattr(objective, "centre", None) is not None:  # few weights move, and l2 is their curvature
+        return False
+    return able and vectors.norms(w)[0] > 0.0
 
 
 #: Smallest curvature used for scaling, relative to the largest: weights without curvature must not jump.
