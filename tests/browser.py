@@ -78,7 +78,7 @@ class BrowserPage:
     def asked(self):
         """Addresses that the page asked for, outside of itself.
 
-        The browser's start page may still be loading when the log begins, so only requests of this page count.
+        The browser's start page may still be loading when the log begins: only requests of this page count.
         """
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
