@@ -24,7 +24,7 @@ import os
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -232,9 +232,11 @@ def make_candidate(params: Mapping[str, Any]) -> Candidate:
     """A candidate from options by name, without penalties if its trainer has none."""
     others = {name: value for name, value in params.items() if name not in ("l2", "l1")}
     known = {*FitOptions.__dataclass_fields__, *DATA}
-    for name in others:
+    for name, value in others.items():
         if name not in known:
             raise OptionError("candidates", name, "there is no such option; l2, l1, weights, order, ...")
+        if not isinstance(value, Hashable):
+            raise OptionError("candidates", name, f"values of type {type(value).__name__} cannot be tried")
     pair: list[float] = []
     if "trainer" in others:
         trainer = others["trainer"] = trainers.resolve(others["trainer"])
