@@ -5,8 +5,8 @@ After ``pip install 'crfit[spacy]'`` spaCy knows it by name::
     nlp.add_pipe("crfit", config={"model": "parser.crfit"})
 
 Each token becomes the attributes of a function of spaCy's registry of misc functions, which takes a `Doc` and
-returns one list or dict of attributes for each token. Without one, models that take tokens get their texts, and
-tokens of white space get no label.
+returns one list or dict of attributes for each token. Without one, models that take tokens get their texts;
+tokens of white space then get no label.
 """
 
 from __future__ import annotations

@@ -199,7 +199,9 @@ def test_folds_as_masks_are_folds_as_ids(recipes):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("cv", ["x", None, 2.5, [], [5], [([0, 1], [])], [([], [0])], [([0, 1], [-1])], [([0.5], [1])]])
+@pytest.mark.parametrize(
+    "cv", ["x", None, 2.5, [], [5], [([0, 1], [])], [([], [0])], [([0, 1], [-1])], [([0.5], [1])]]
+)
 def test_folds_that_are_wrong(recipes, cv):
     with pytest.raises(OptionError, match="cv"):
         CRFCV(l2=L2, cv=cv, n_threads=1).fit(*recipes)

@@ -25,8 +25,8 @@ def tokenize(text: str) -> list[Token]:
     """Split a text into words, numbers and single other characters.
 
     A word may hold apostrophes, hyphens, dots, commas and slashes between letters or digits, as in ``don't``,
-    ``1/2`` and ``3.5``. Accents and vowel signs that are characters of their own belong to the character before
-    them, as do joiners. White space separates tokens and belongs to none.
+    ``1/2`` and ``3.5``. Accents, vowel signs and joiners that are characters of their own belong to the
+    character before them. White space separates tokens and belongs to none.
 
     Examples
     --------
