@@ -98,11 +98,12 @@ class Candidate:
     @property
     def name(self) -> str:
         """As a user would type it, penalties rounded."""
-        shown = {key: value for key, value in self.params.items() if key != "l1" or value}
-        return " ".join(f"{key}={_shown(value)}" for key, value in shown.items())
+        params = {key: value for key, value in self.params.items() if key != "l1" or value}
+        return " ".join(f"{key}={shown(value)}" for key, value in params.items())
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """An option's value as a user would type it."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Feature | Features):
@@ -203,7 +204,7 @@ class Search:
         rows, means, errors, intervals = [], self.means, self.errors(), self.intervals()
         for i, trial in enumerate(self.trials):
             params = trial.candidate.params
-            row = {name: _shown(value) if name == "trainer" else value for name, value in params.items()}
+            row = {name: shown(value) if name == "trainer" else value for name, value in params.items()}
             row |= {"score": _known(means[i]), "error": _known(errors[i])}
             row |= {"low": _known(intervals[i][0]), "high": _known(intervals[i][1])}
             row |= {f"fold_{fold}": trial.scores.get(fold) for fold in range(self.n_folds)}
