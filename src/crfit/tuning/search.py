@@ -36,7 +36,7 @@ from crfit import trainers
 from crfit.checks import check_number, check_whole_number
 from crfit.data import Dataset
 from crfit.data.class_weights import weigh_classes
-from crfit.data.dataset import recode
+from crfit.data.dataset import DTYPES, recode
 from crfit.data.tensor_file import unwritable
 from crfit.engines import EngineObjective, make_inference
 from crfit.errors import DataError, OptionError
@@ -551,9 +551,7 @@ class Run:
         sums = []
         for data in ((self.dataset, self.dev), *self.variants.values()):
             for one in data:
-                if one is None:
-                    continue
-                parts = one.attr_ids, one.attr_values, one.seq_ptr, one.labels
+                parts = [getattr(one, name, None) for name in DTYPES]
                 sums += [
                     zlib.crc32(np.ascontiguousarray(part).tobytes()) for part in parts if part is not None
                 ]
