@@ -24,7 +24,6 @@ from spacy.util import filter_spans, registry
 
 from crfit.data import text
 from crfit.errors import OptionError
-from crfit.files import BYTE_ORDER_MARK
 from crfit.model import Model, load
 
 if TYPE_CHECKING:
@@ -193,10 +192,8 @@ class CrfitComponent:
         if model.template is None or not words:
             return model.encode(words)
         # Column files separate cells by white space.
-        rows = "\n".join("".join(f"{_cell(word)}\n" for word in one) for one in words)
-        # The reader ignores one mark at the start: without it, that of a first token would be lost.
-        source = text.Input("spaCy", BYTE_ORDER_MARK + rows.encode("utf-8", "surrogatepass"))
-        return model.read(source, labelled=False, format="columns")
+        rows = ([[_cell(word)] for word in one] for one in words)
+        return model.read(text.column_text("spaCy", rows), labelled=False, format="columns")
 
     def _check(self) -> None:
         """Raise OptionError if the model cannot be used with the options."""
