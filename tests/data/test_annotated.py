@@ -21,7 +21,9 @@ def rows(data, encoding="BIO", name="file"):
     found = as_columns(
         Input(name, data if isinstance(data, bytes) else data.encode("utf-8", "surrogateescape")), encoding
     )
-    return None if found is None else [block.splitlines() for block in found.data.decode("utf-8-sig").split("\n\n")]
+    if found is None:
+        return None
+    return [block.splitlines() for block in found.data.decode("utf-8-sig").split("\n\n")]
 
 
 def lines(*records):

@@ -80,7 +80,7 @@ def _candidates(estimator: Any) -> list[Candidate]:
 
 
 def _refittable(candidate: Candidate, estimator: Any, given_as: str) -> Candidate:
-    """The candidate; OptionError if it varies what is no parameter of the estimator."""
+    """The candidate; OptionError if it varies anything but parameters of the estimator."""
     known = estimator.get_params(deep=False)
     for name, _ in candidate.options:
         if name not in known:
