@@ -134,11 +134,25 @@ def test_models_of_columns_get_the_texts():
     model = crfit.Model.from_training(objective, crfit.train(objective, "lbfgs"), template=template)
     nlp = spacy.blank("en")
     own = component.CrfitComponent(nlp.vocab, model, sets="tags")
-    doc = own(nlp.make_doc("\ufeff 2 cups  flour \n x"))
-    assert any(token.is_space for token in doc)
-    rows = "".join(f"{token.text.strip() or '_'}\n" for token in doc)
-    source = text.Input("x", BYTE_ORDER_MARK + rows.encode())
+    doc = own(nlp.make_doc("\ufeff 2 cups"))
+    source = text.Input("x", BYTE_ORDER_MARK + "".join(f"{token.text}\n" for token in doc).encode())
     assert [token.tag_ for token in doc] == model.tag_many(model.read(source, labelled=False))[0]
+
+
+def test_white_space_is_not_labelled():
+    lines = recipe_lines(100)
+    X, y = [[word for word, _ in line] for line in lines], [[label for _, label in line] for line in lines]
+    model, nlp = crfit.CRF(features="default").fit(X, y).model_, spacy.blank("en")
+    tags, spans = (component.CrfitComponent(nlp.vocab, model, sets=sets) for sets in ("tags", "spans"))
+    doc = spans(tags(nlp.make_doc(" 2 cups \n plain   flour\n")))
+    words = [token for token in doc if not token.is_space]
+    assert 0 < len(words) < len(doc)
+    assert [token.tag_ for token in words] == model.tag(["2", "cups", "plain", "flour"])
+    assert all(not token.tag_ for token in doc if token.is_space)
+    found = [(words[a].i, words[b - 1].i + 1, kind) for a, b, kind, _ in model.spans([w.text for w in words])]
+    assert [(span.start, span.end, span.label_) for span in doc.spans["crfit"]] == found
+    for empty in ("", " \n "):
+        assert list(spans(nlp.make_doc(empty)).spans["crfit"]) == []
 
 
 def test_bad_use(path, model, tmp_path):

@@ -5,7 +5,8 @@ After ``pip install 'crfit[spacy]'`` spaCy knows it by name::
     nlp.add_pipe("crfit", config={"model": "parser.crfit"})
 
 Each token becomes the attributes of a function of spaCy's registry of misc functions, which takes a `Doc` and
-returns one list or dict of attributes for each token. Without one, models that take tokens get their texts.
+returns one list or dict of attributes for each token. Without one, models that take tokens get their texts;
+tokens of white space then get no label.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -23,7 +24,6 @@ from spacy.util import filter_spans, registry
 
 from crfit.data import text
 from crfit.errors import OptionError
-from crfit.files import BYTE_ORDER_MARK
 from crfit.model import Model, load
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def make_crfit(
         file any more; a missing file is therefore reported by the first document, not here.
     attributes : str, optional
         Name of a function registered with ``@spacy.registry.misc``, which turns a `Doc` into the attributes
-        of its tokens. Without it, the model gets the texts of the tokens.
+        of its tokens. Without it, the model gets the texts of the tokens, except white space.
     sets : {"ents", "spans", "tags"}, default="ents"
         Set ``doc.ents``, ``doc.spans[spans_key]`` or ``token.tag_``.
     spans_key : str, default="crfit"
@@ -138,7 +138,7 @@ class CrfitComponent:
         """Label documents, many at a time."""
         rest = iter(stream)
         while docs := list(islice(rest, batch_size)):
-            self._label([doc for doc in docs if len(doc)])
+            self._label(docs)
             yield from docs
 
     def _label(self, docs: list[Doc]) -> None:
@@ -148,25 +148,24 @@ class CrfitComponent:
         if model is None:
             remedy = "give a model file in the config, or load a saved pipeline"
             raise OptionError("model", None, remedy)
-        if not docs:
-            return
-        data = self._data(model, docs)
+        tokens = [self._tokens(doc) for doc in docs]
+        data = self._data(model, [one for one in tokens if one])
         if self.sets == "tags":
             ids = model.tag_dataset(data)
             table = model.marginals_dataset(data)
             chances = iter(zip(ids.tolist(), table[range(len(ids)), ids].tolist(), strict=True))
             names = model.labels
-            for doc in docs:
-                for token, (label, p) in zip(doc, chances, strict=False):
-                    if p >= self.threshold:
-                        token.tag_ = names[label]
-                    token._.probability = p
-            return
-        for doc, found in zip(docs, model.spans_many(data), strict=True):
-            spans = []
-            for start, end, kind, p in found:
+            for token, (label, p) in zip(chain(*tokens), chances, strict=True):
                 if p >= self.threshold:
-                    span = Span(doc, start, end, label=kind)
+                    token.tag_ = names[label]
+                token._.probability = p
+            return
+        found = iter(model.spans_many(data))
+        for doc, own in zip(docs, tokens, strict=True):
+            spans = []
+            for start, end, kind, p in next(found) if own else ():
+                if p >= self.threshold:
+                    span = Span(doc, own[start].i, own[end - 1].i + 1, label=kind)
                     span._.probability = p
                     spans.append(span)
             if self.sets == "spans":
@@ -182,17 +181,19 @@ class CrfitComponent:
             self.model = load(file)
             self._check()
 
-    def _data(self, model: Model, docs: list[Doc]) -> Any:
+    def _tokens(self, doc: Doc) -> list[Token]:
+        """The tokens to label: without white space, unless a function makes attributes of all tokens."""
+        return [token for token in doc if self.attributes is not None or not token.is_space]
+
+    def _data(self, model: Model, tokens: list[list[Token]]) -> Any:
         if self.attributes is not None:
-            return model.encode([list(self.attributes(doc)) for doc in docs])
-        words = [[token.text for token in doc] for doc in docs]
-        if model.template is None:
+            return model.encode([list(self.attributes(one[0].doc)) for one in tokens])
+        words = [[token.text for token in one] for one in tokens]
+        if model.template is None or not words:
             return model.encode(words)
-        # Column files separate cells by white space; a token of it gets the name of nothing.
-        rows = "\n".join("".join(f"{_cell(word)}\n" for word in one) for one in words)
-        # The reader ignores one mark at the start: without it, that of a first token would be lost.
-        source = text.Input("spaCy", BYTE_ORDER_MARK + rows.encode("utf-8", "surrogatepass"))
-        return model.read(source, labelled=False, format="columns")
+        # Column files separate cells by white space.
+        rows = ([[_cell(word)] for word in one] for one in words)
+        return model.read(text.column_text("spaCy", rows), labelled=False, format="columns")
 
     def _check(self) -> None:
         """Raise OptionError if the model cannot be used with the options."""
@@ -248,7 +249,7 @@ class CrfitComponent:
 
 
 def _cell(word: str) -> str:
-    return "_" if not word.strip() else "".join("_" if one.isspace() else one for one in word)
+    return "".join("_" if one.isspace() else one for one in word)
 
 
 def _apart(spans: list[Span], others: Iterable[Span]) -> list[Span]:

@@ -18,6 +18,7 @@ from crfit import load
 from crfit.errors import OptionError
 from crfit.tuning.charts import draw_search
 from crfit.tuning.folder import FILES
+from crfit.tuning.search import Candidate, Search, Trial, candidates_of
 
 L2 = ("--l2", "3,0.3,0.03")
 
@@ -190,9 +191,14 @@ def test_bad_use_is_refused(call, tmp_path, recipes, arguments, message):
     assert not (tmp_path / "m.crfit").exists()
 
 
-def test_random_candidates_are_one_line(tmp_path):
-    from crfit.tuning.search import Candidate, Search, Trial
+def test_lines_are_named_by_what_differs(tmp_path):
+    candidates = candidates_of({"l2": [0.1, 1.0], "trainer": ["lbfgs", "sgd"]})
+    trials = [Trial(one, {0: 1.0}) for one in candidates]
+    figure = draw_search(Search(trials, "f1", 1, 0), tmp_path / "s.svg")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["trainer=lbfgs", "trainer=sgd"]
 
+
+def test_random_candidates_are_one_line(tmp_path):
     rng = np.random.default_rng(0)
     trials = [Trial(Candidate(float(rng.random()), float(rng.random())), {0: float(i)}) for i in range(20)]
     figure = draw_search(Search(trials, "f1", 1, 0), tmp_path / "s.svg")

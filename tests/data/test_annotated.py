@@ -21,7 +21,9 @@ def rows(data, encoding="BIO", name="file"):
     found = as_columns(
         Input(name, data if isinstance(data, bytes) else data.encode("utf-8", "surrogateescape")), encoding
     )
-    return None if found is None else [block.splitlines() for block in found.data.decode().split("\n\n")]
+    if found is None:
+        return None
+    return [block.splitlines() for block in found.data.decode("utf-8-sig").split("\n\n")]
 
 
 def lines(*records):
@@ -199,8 +201,15 @@ def test_spans_that_are_wrong(spans, message):
         ('{"text": "a", "label": [], "x": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
         ('[{"data": {"text": "a", "x": ' + "[" * 100_000 + "]" * 100_000 + "}}]", "nested too deeply"),
         ('{"text": "a", "label": []}\n{"text": "\udcff", "label": []}', "file:2: not UTF-8 at byte 11"),
+        ('{"tokens": ["a"], "labels": ["\\ud800"]}', "file:1: half of a surrogate pair"),
+        (lines({"text": "a", "label": []}, {"text": "\ud800", "label": []}), "file:2: half of a surrogate"),
+        (json.dumps([task([], "\ud800")]), "task 1: half of a surrogate pair"),
     ],
 )  # fmt: skip
 def test_files_that_are_wrong(data, message):
     with pytest.raises(DataError, match=message):
         rows(data)
+
+
+def test_a_byte_order_mark_in_a_token_is_kept():
+    assert rows(lines({"tokens": ["\ufeffa"], "labels": ["X"]})) == [["\ufeffa\tX"]]

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,20 @@ def test_words_numbers_and_marks():
     assert found == [
         *["221-b", "Baker", "St", ".", ",", "London", ";", "don't", "pay", "£", "3.50", "(", "or", "1/2", ")"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("cafe\u0301s, un-e\u0301", ["cafe\u0301s", ",", "un-e\u0301"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("می\u200cخواهم", ["می\u200cخواهم"]),  # a joiner
+        ("❤\ufe0f 1️⃣", ["❤\ufe0f", "1️⃣"]),
+        ("\u0301a \u0301", ["\u0301", "a", "\u0301"]),  # after nothing
+    ],
+)
+def test_marks_belong_to_the_character_before(text, tokens):
+    assert [one.token for one in tokenize(text)] == tokens
 
 
 @given(st.text())

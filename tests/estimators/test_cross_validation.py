@@ -135,8 +135,12 @@ def test_classifier_with_a_named_scorer():
         ({"cv": 1}, "cv"),
         ({"candidates": []}, "candidates"),
         ({"candidates": [{"colour": 1}]}, "candidates"),
+        ({"candidates": [1.0]}, "candidates"),
+        ({"candidates": [{"class_weight": {"O": 2.0}}]}, "candidates"),
         ({"grid": {"l2": [1.0]}}, "grid"),
         ({"grid": {"weights": []}}, "grid"),
+        ({"grid": {"weights": "all"}}, "grid"),
+        ({"grid": {"seed": [1]}}, "grid"),  # an option of the fit, but no parameter
         ({"tol": 0.0}, "tol"),
     ],
 )
@@ -144,6 +148,17 @@ def test_bad_parameters_are_refused(recipes, given, option):
     with pytest.raises(OptionError) as refused:
         CRFCV(n_threads=1, **given).fit(*recipes)
     assert refused.value.option == option
+
+
+def test_candidates_may_vary_other_parameters():
+    X = np.random.default_rng(0).normal(2.0, 1.0, size=(60, 3))
+    y = (X[:, 0] > 2.0).astype(int)
+    given = {"candidates": [{"fit_intercept": False}, {"trainer": "lbfgs"}], "n_threads": 1}
+    plain = LogLinearCV(**given).fit(X, y)
+    assert plain.best_index_ == 1
+    assert plain.best_estimator_.trainer.memory == 10
+    called = LogLinearCV(scoring=lambda e, X, y: e.score(X, y), **given).fit(X, y)
+    assert called.cv_results_["mean_test_score"] == pytest.approx(plain.cv_results_["mean_test_score"])
 
 
 def test_an_interrupted_search_says_so(recipes, monkeypatch):
@@ -184,7 +199,9 @@ def test_folds_as_masks_are_folds_as_ids(recipes):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("cv", ["x", [], [([0, 1], [])], [([], [0])], [([0, 1], [-1])], [([0.5], [1])]])
+@pytest.mark.parametrize(
+    "cv", ["x", None, 2.5, [], [5], [([0, 1], [])], [([], [0])], [([0, 1], [-1])], [([0.5], [1])]]
+)
 def test_folds_that_are_wrong(recipes, cv):
     with pytest.raises(OptionError, match="cv"):
         CRFCV(l2=L2, cv=cv, n_threads=1).fit(*recipes)

@@ -57,6 +57,7 @@ def test_labels_that_changed_are_listed_with_scores(pair):
         assert one.gold == Y[80 + one.sequence]
     assert [scores.f1 for scores in found.scores] == [model.evaluate(data).f1 for model in pair]
     assert found.options["l2"] == (0.5, 1.0)
+    assert "{:,.6g} -> {:,.6g}".format(*found.sizes["objective"]) in found.to_text(0)
     assert found.options["boundary"] == (False, True)
     assert found.sizes["n_sequences"] == (40, 80)
     told = found.to_text(2)

@@ -111,3 +111,5 @@ def test_what_is_missing_or_wrong_is_told(trained):
         trained.prune(-1.0, max_attributes=3)
     with pytest.raises(DataError, match="no sequences"):
         trained.prune(0.1, data=crfit.Dataset.from_sequences([]))
+    with pytest.raises(OptionError, match="give a Dataset"):
+        trained.prune(0.1, data=X)

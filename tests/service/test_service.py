@@ -220,6 +220,7 @@ def test_addresses_and_methods(call):
         found = call(path, method=method)
         assert found[0] == status
         assert "error" in found[1]
+    assert b"allow: POST" in call.raw(b"GET /tag HTTP/1.1\r\nHost: x\r\n\r\n")
     assert call("/health")[1]["status"] == "ok"
     assert call("/health")[1]["takes"] == "attributes"
 

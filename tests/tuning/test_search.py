@@ -1,5 +1,6 @@
 """Searches: scores equal to separate trainings, halving, resume, intervals, folds."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -141,6 +142,9 @@ def test_a_state_of_another_search_is_refused(dataset, folds, tmp_path):
     tune(dataset, GRID[:1], OPTIONS, dev=devs[0], state=other, resume=True)
     with pytest.raises(OptionError, match="other data, candidates or options"):
         tune(dataset, GRID[:1], OPTIONS, dev=devs[1], state=other, resume=True)
+    weighted = replace(dataset, sequence_weights=np.linspace(0.5, 1.0, dataset.n_sequences))
+    with pytest.raises(OptionError, match="other data, candidates or options"):
+        tune(weighted, GRID[:2], OPTIONS, folds=folds, state=path, resume=True)
     path.write_bytes(b"no state")
     with pytest.raises(DataError, match="not the state of a search"):
         tune(dataset, GRID[:2], OPTIONS, folds=folds, state=path, resume=True)

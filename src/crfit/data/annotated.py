@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from crfit.data.dataset import Dataset
 from crfit.data.label_sets import hide_labels
-from crfit.data.text import Input
+from crfit.data.text import Input, column_text
 from crfit.data.tokens import Token, tokenize
 from crfit.errors import DataError
 from crfit.files import BYTE_ORDER_MARK
@@ -48,6 +48,8 @@ OUTSIDE = "O"
 _SPANS = ("label", "labels", "entities", "spans")
 _STARTS, _ENDS, _LABELS = ("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "type")
 _WHITE = " \t\r\n"
+# Half of a surrogate pair; those from U+DC80 to U+DCFF are bytes that are not UTF-8.
+_HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 # Tokens that are strings.
 _TOKENS = re.compile(rb'"tokens"\s*:\s*\[\s*"')
 
@@ -100,10 +102,7 @@ def encoding_of(labels: Collection[str], scheme: LabelScheme | None) -> Encoding
 def as_columns(source: Input, encoding: Encoding = "BIO") -> Input | None:
     """The text as rows of tokens and labels; None if it is in none of the forms above."""
     found = _sequences(source, encoding)
-    if found is None:
-        return None
-    rows = ("".join(f"{token}\t{label}\n" for token, label in sequence) for sequence in found)
-    return Input(source.name, "\n".join(rows).encode("utf-8", "surrogateescape"))
+    return None if found is None else column_text(source.name, found)
 
 
 def as_json_lines(source: Input, encoding: Encoding = "BIO") -> Input | None:
@@ -183,7 +182,14 @@ def _of_lines(source: Input, encoding: Encoding) -> Iterator[list[tuple[str, str
                 raise wrong("has no text: give tokens and labels, or a text and spans")
             rows = _labelled(text, _spans_of(record, wrong), encoding, wrong)
         if rows:
-            yield rows
+            yield _checked(rows, wrong)
+
+
+def _checked(rows: list[tuple[str, str]], wrong: Callable[[str], Exception]) -> list[tuple[str, str]]:
+    """The rows, which can be written."""
+    if any(_HALF.search(cell) for row in rows for cell in row):
+        raise wrong("half of a surrogate pair in a string: write the character itself or both halves")
+    return rows
 
 
 def _without_places(tokens: Any) -> Any:
@@ -326,7 +332,7 @@ def _of_tasks(source: Input, tasks: list[Any], encoding: Encoding) -> Iterator[l
         rows = _labelled(text, spans, encoding, wrong)
         if rows:
             n += 1
-            yield rows
+            yield _checked(rows, wrong)
     if n == 0:
         raise DataError("no task is annotated: annotate some, then export again", file=source.name)
 

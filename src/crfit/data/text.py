@@ -53,6 +53,7 @@ __all__ = [
     "Input",
     "PathLike",
     "column_template",
+    "column_text",
     "detect_format",
     "load",
     "read",
@@ -83,6 +84,13 @@ class Input:
 
     name: str
     data: bytes
+
+
+def column_text(name: str, sequences: Iterable[Iterable[Iterable[str]]]) -> Input:
+    """The cells of the rows of sequences as a column file."""
+    rows = ("".join("\t".join(cells) + "\n" for cells in one) for one in sequences)
+    # The reader skips one byte order mark: without it, that of a first token would be lost.
+    return Input(name, BYTE_ORDER_MARK + "\n".join(rows).encode("utf-8", "surrogateescape"))
 
 
 # White space for Python, but not for the readers.

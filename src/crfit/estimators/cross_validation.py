@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -58,11 +58,12 @@ _NAMED = {getattr(scorers, name): name for name in METRICS}
 
 def _candidates(estimator: Any) -> list[Candidate]:
     """The candidates of an estimator's parameters."""
-    if estimator.candidates is not None:
-        found = [make_candidate(params) for params in estimator.candidates]
-        if not found:
-            raise OptionError("candidates", [], "give at least one")
-        return found
+    given = estimator.candidates
+    if given is not None:
+        fine = isinstance(given, Sequence) and all(isinstance(params, Mapping) for params in given)
+        if not given or not fine:
+            raise OptionError("candidates", given, "give dicts, such as [{'l2': 0.1}, {'l2': 1.0}]")
+        return [_refittable(make_candidate(params), estimator, "candidates") for params in given]
     grid: dict[str, Sequence[Any]] = {}
     for name in ("l2", "l1"):
         values = getattr(estimator, name)
@@ -72,10 +73,19 @@ def _candidates(estimator: Any) -> list[Candidate]:
     for name, values in (estimator.grid or {}).items():
         if name in grid:
             raise OptionError("grid", name, f"give its values as {name}=[...]")
-        grid[name] = list(values)
+        grid[name] = [] if isinstance(values, str) else list(values)
         if not grid[name]:
-            raise OptionError("grid", name, "give at least one value")
-    return candidates_of(grid)
+            raise OptionError("grid", name, "give a list of at least one value")
+    return [_refittable(candidate, estimator, "grid") for candidate in candidates_of(grid)]
+
+
+def _refittable(candidate: Candidate, estimator: Any, given_as: str) -> Candidate:
+    """The candidate; OptionError if it varies anything but parameters of the estimator."""
+    known = estimator.get_params(deep=False)
+    for name, _ in candidate.options:
+        if name not in known:
+            raise OptionError(given_as, name, f"{type(estimator).__name__} has no parameter of this name")
+    return candidate
 
 
 def _folds(
@@ -85,12 +95,11 @@ def _folds(
     if isinstance(cv, int | np.integer):
         return make_folds(dataset, int(cv), seed)
     remedy = "give a number of folds, a splitter, or pairs of training and test ids"
-    if isinstance(cv, str):
+    given = cv.split(X, y) if hasattr(cv, "split") and not isinstance(cv, str) else cv
+    pairs = list(given) if isinstance(given, Iterable) else []
+    if not pairs or not all(isinstance(pair, Sized) and len(pair) == 2 for pair in pairs):
         raise OptionError("cv", cv, remedy)
-    given = cv.split(X, y) if hasattr(cv, "split") else cv
-    found = [(_ids(train), _ids(test)) for train, test in given]
-    if not found:
-        raise OptionError("cv", cv, remedy)
+    found = [(_ids(train), _ids(test)) for train, test in pairs]
     if kept is not None:
         number = np.full(max(kept.max(), *(part.max(initial=-1) for pair in found for part in pair)) + 1, -1)
         number[kept] = np.arange(len(kept))
@@ -521,7 +530,7 @@ class LogLinearCV(_Searched, LogLinear):
         if self.refit:
             names = ("trainer", "classes", "fit_intercept", "penalize_intercept", "class_weight")
             given = {name: getattr(self, name) for name in (*names, "n_threads", "device", "stop")}
-            best = LogLinear(**given, random_state=options.seed, **self.best_params_)
+            best = LogLinear(**(given | {"random_state": options.seed} | self.best_params_))
             best.fit(X, y, sample_weight)
             self.best_estimator_ = best
             self.classes_, self.coef_, self.intercept_ = best.classes_, best.coef_, best.intercept_

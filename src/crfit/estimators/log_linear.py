@@ -183,10 +183,10 @@ class LogLinear(rows.ClassifierMixin, Estimator):
     def _take(self, classes: NDArray[Any], weights: Any) -> None:
         """Sets: classes_, coef_ and intercept_."""
         self.classes_ = classes
-        table = to_numpy(weights).reshape(-1, self._n_columns)  # last row: intercepts
+        table = to_numpy(weights).reshape(-1, self._n_columns)  # last row: intercepts, if there are any
         n = self.n_features_in_
         self.coef_ = table[:n].T
-        self.intercept_ = table[n] if self.fit_intercept else np.zeros(self._n_columns)
+        self.intercept_ = table[n] if len(table) > n else np.zeros(self._n_columns)
 
     def _read_labelled(
         self, X: Any, y: Any, sample_weight: ArrayLike | None

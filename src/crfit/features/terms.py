@@ -47,8 +47,6 @@ COUNTS = {"length": 10, "from_start": 5, "from_end": 5, "commas": 3}
 #: Terms with classes.
 CLASSES = {"is": TOKEN_CLASSES, "has": CHARACTER_CLASSES}
 AFFIXES = ("prefix", "suffix", "lower_prefix", "lower_suffix")
-#: Terms about the sequence as a whole, which have no column.
-_PLACES = ("bias", "first", "last", "from_start", "from_end")
 #: All terms of the text language.
 TERMS = (
     *("bias", "word", "lower", "column", *AFFIXES, *_SHAPES, *CLASSES, "length", "first", "last"),

@@ -176,6 +176,8 @@ def _sequence_lines(changed: ChangedSequence) -> Iterator[str]:
 def _shown(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else brief(str(value))
 
 

@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import check_number, check_whole_number
-from crfit.data.dataset import recode
 from crfit.errors import DataError, OptionError
 from crfit.layout import Layout
 from crfit.layout.features import from_rows, to_rows
@@ -64,7 +63,7 @@ def prune(
         check_whole_number("max_attributes", max_attributes, at_least=1)
     facts: dict[str, Any] = {"eps": float(eps)}
     if data is not None:
-        own = recode(data, model)
+        own = model._own(data)
         if own.n_tokens == 0:
             raise DataError("the data has no sequences: give some to measure changes on", file=data.source)
         threshold, change = _largest_on(model, own, eps)

@@ -67,7 +67,9 @@ def create_app(
     async def refused(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         known = {404: "there is nothing here: see /", 405: "this address needs another method"}
-        return service.failure(RequestError(status, "http_error", known.get(status, "the request failed")))
+        answer = service.failure(RequestError(status, "http_error", known.get(status, "the request failed")))
+        answer.headers.update(getattr(error, "headers", None) or {})  # Allow
+        return answer
 
     routes = [
         Route("/", service.page, methods=["GET"]),

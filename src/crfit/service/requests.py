@@ -14,7 +14,6 @@ from typing import Any, Literal, NoReturn, TypeAlias
 from crfit.data import Dataset, text
 from crfit.data.tokens import Token, tokenize
 from crfit.errors import DataError
-from crfit.files import BYTE_ORDER_MARK
 from crfit.model import Model
 from crfit.model.answers import ABSTAIN, Style, answers, classes, nothing, record
 from crfit.service.limits import Limits
@@ -196,13 +195,9 @@ class Answering:
     def _dataset(self, sequences: list[list[Any]]) -> Dataset:
         if self.kind != "columns":
             return self.model.encode(sequences, n_threads=1)
-        rows = [
-            "".join((token if isinstance(token, str) else "\t".join(token)) + "\n" for token in tokens)
-            for tokens in sequences
-        ]
-        # The reader ignores one mark at the start: without it, that of a first token would be lost.
-        data = BYTE_ORDER_MARK + "\n".join(rows).encode("utf-8", "surrogatepass")
-        return self.model.read(text.Input("request", data), labelled=False, n_threads=1, format="columns")
+        rows = ([[token] if isinstance(token, str) else token for token in one] for one in sequences)
+        data = text.column_text("request", rows)
+        return self.model.read(data, labelled=False, n_threads=1, format="columns")
 
     def _records(self, dataset: Dataset, style: Style) -> list[dict[str, Any]]:
         if self.kind == "items":

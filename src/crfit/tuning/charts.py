@@ -26,7 +26,7 @@ from crfit.names import brief
 from crfit.pages import node, scroll_box, section
 from crfit.pictures import LIGHT, MOST_LINES, Theme
 from crfit.tuning.path import PathPoint
-from crfit.tuning.search import Candidate, Search
+from crfit.tuning.search import Candidate, Search, shown
 from crfit.vectors import to_numpy
 
 if TYPE_CHECKING:
@@ -135,18 +135,15 @@ def _lines(search: Search, axis: str) -> list[tuple[str, list[int]]]:
     if len(groups) > MOST_LINES:
         everyone = [i for members in groups.values() for i in members]
         return [("", sorted(everyone, key=lambda i: _place(search, i, axis)))]
-    several = len(groups) > 1
+    other = "l1" if axis == "l2" else "l2"
+    varies = len({getattr(shared, other) for shared in groups}) > 1
     found = []
     for shared, members in groups.items():
-        name = "" if not several else _shared_name(shared, axis)
+        words = [f"{other}={getattr(shared, other):g}"] if varies else []
+        words += [f"{name}={shown(value)}" for name, value in shared.options]
+        name = " ".join(words) if len(groups) > 1 else ""
         found.append((name, sorted(members, key=lambda i: _place(search, i, axis))))
     return found
-
-
-def _shared_name(shared: Candidate, axis: str) -> str:
-    words = [f"{name}={value}" for name, value in shared.options]
-    other = "l1" if axis == "l2" else "l2"
-    return " ".join([f"{other}={getattr(shared, other):g}", *words])
 
 
 def _mark(axes: Axes, search: Search, axis: str, theme: Theme) -> None:
@@ -216,8 +213,8 @@ def sentences(search: Search) -> list[str]:
         (search.one_standard_error, "Strongest penalty within one standard error"),
     ):
         low, high = search.intervals()[i]
-        shown = f"{search.means[i]:.2f} (95 % interval {low:.2f} to {high:.2f})"
-        found.append(f"{what}: {search.trials[i].candidate.name}, {shown}.")
+        score = f"{search.means[i]:.2f} (95 % interval {low:.2f} to {high:.2f})"
+        found.append(f"{what}: {search.trials[i].candidate.name}, {score}.")
     n, done = len(search.trials), len(search.finished)
     if done < n:
         found.append(f"{n - done} of {n} candidates were dropped before they had all folds.")

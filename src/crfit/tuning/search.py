@@ -24,7 +24,7 @@ import os
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,7 +36,7 @@ from crfit import trainers
 from crfit.checks import check_number, check_whole_number
 from crfit.data import Dataset
 from crfit.data.class_weights import weigh_classes
-from crfit.data.dataset import recode
+from crfit.data.dataset import DTYPES, recode
 from crfit.data.tensor_file import unwritable
 from crfit.engines import EngineObjective, make_inference
 from crfit.errors import DataError, OptionError
@@ -98,11 +98,12 @@ class Candidate:
     @property
     def name(self) -> str:
         """As a user would type it, penalties rounded."""
-        shown = {key: value for key, value in self.params.items() if key != "l1" or value}
-        return " ".join(f"{key}={_shown(value)}" for key, value in shown.items())
+        params = {key: value for key, value in self.params.items() if key != "l1" or value}
+        return " ".join(f"{key}={shown(value)}" for key, value in params.items())
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """An option's value as a user would type it."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Feature | Features):
@@ -203,7 +204,7 @@ class Search:
         rows, means, errors, intervals = [], self.means, self.errors(), self.intervals()
         for i, trial in enumerate(self.trials):
             params = trial.candidate.params
-            row = {name: _shown(value) if name == "trainer" else value for name, value in params.items()}
+            row = {name: shown(value) if name == "trainer" else value for name, value in params.items()}
             row |= {"score": _known(means[i]), "error": _known(errors[i])}
             row |= {"low": _known(intervals[i][0]), "high": _known(intervals[i][1])}
             row |= {f"fold_{fold}": trial.scores.get(fold) for fold in range(self.n_folds)}
@@ -232,9 +233,11 @@ def make_candidate(params: Mapping[str, Any]) -> Candidate:
     """A candidate from options by name, without penalties if its trainer has none."""
     others = {name: value for name, value in params.items() if name not in ("l2", "l1")}
     known = {*FitOptions.__dataclass_fields__, *DATA}
-    for name in others:
+    for name, value in others.items():
         if name not in known:
             raise OptionError("candidates", name, "there is no such option; l2, l1, weights, order, ...")
+        if not isinstance(value, Hashable):
+            raise OptionError("candidates", name, f"values of type {type(value).__name__} cannot be tried")
     pair: list[float] = []
     if "trainer" in others:
         trainer = others["trainer"] = trainers.resolve(others["trainer"])
@@ -548,9 +551,7 @@ class Run:
         sums = []
         for data in ((self.dataset, self.dev), *self.variants.values()):
             for one in data:
-                if one is None:
-                    continue
-                parts = one.attr_ids, one.attr_values, one.seq_ptr, one.labels
+                parts = [getattr(one, name, None) for name in DTYPES]
                 sums += [
                     zlib.crc32(np.ascontiguousarray(part).tobytes()) for part in parts if part is not None
                 ]
