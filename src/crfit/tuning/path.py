@@ -195,7 +195,7 @@ def _pairs(
     l1_ratio: float | None,
 ) -> list[tuple[float, float]]:
     """The penalties of each point; OptionError for bad values."""
-    first = [float(x) for x in l2]
+    first = _numbers("l2", l2)
     if not first:
         raise OptionError("l2", l2, "give at least one value")
     if l1_ratio is not None:
@@ -204,7 +204,7 @@ def _pairs(
             raise OptionError("l1_ratio", l1_ratio, "l1 is given too: leave one of the two out")
         second = [l1_ratio * x for x in first]
     else:
-        second = [float(l1)] * len(first) if np.ndim(l1) == 0 else [float(x) for x in l1]  # type: ignore[arg-type,union-attr]
+        second = _numbers("l1", [l1] * len(first) if np.ndim(l1) == 0 else l1)
     if len(second) != len(first):
         raise OptionError("l1", l1, f"give one value, or {len(first)}, one for each l2")
     for name, values in (("l2", first), ("l1", second)):
@@ -212,6 +212,13 @@ def _pairs(
             if not (math.isfinite(x) and x >= 0.0):
                 raise OptionError(name, x, "give finite numbers, 0 or more")
     return list(zip(first, second, strict=True))
+
+
+def _numbers(name: str, values: Any) -> list[float]:
+    try:
+        return [float(x) for x in values]
+    except (TypeError, ValueError):
+        raise OptionError(name, values, "give a list of numbers") from None
 
 
 class Continuation:
