@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from crfit.checks import check_whole_number
 from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import DTYPES, Dataset
-from crfit.features import Features
 
 
 class Shard(NamedTuple):
@@ -48,7 +47,7 @@ class Unnamed(Alphabet):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Unnamed) and other._size == self._size
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return Unnamed, (self._size,)
@@ -64,8 +63,6 @@ class Shards:
     sizes : list of (int, int, int)
         Sequences, positions and bytes of each part.
     """
-
-    label_sets = None
 
     def __init__(self, dataset: Dataset, parts: list[Shard]) -> None:
         self.label_alphabet, self.attribute_alphabet = dataset.label_alphabet, dataset.attribute_alphabet
@@ -110,6 +107,11 @@ class Shards:
     def n_labels(self) -> int:
         """Number of labels."""
         return len(self.label_alphabet)
+
+    @property
+    def one_position(self) -> bool:
+        """Whether every sequence has exactly one position."""
+        return self.n_tokens == self.n_sequences
 
     def load(self, i: int) -> Shard:
         """Return part `i`."""
