@@ -20,9 +20,8 @@ CASES = [
 
 
 def same(a: Layout, b: Layout) -> bool:
-    lists = [
-        (getattr(a, name), getattr(b, name)) for name in ("state_ptr", "state_labels", "edge_ptr", "edge_codes")
-    ]
+    names = ("state_ptr", "state_labels", "edge_ptr", "edge_codes")
+    lists = [(getattr(a, name), getattr(b, name)) for name in names]
     lists += zip(a.transition_codes, b.transition_codes, strict=True)
     equal = all(x is y or np.array_equal(x, y) for x, y in lists)
     return equal and (a.n_weights, a.free, a.transitions) == (b.n_weights, b.free, b.transitions)
