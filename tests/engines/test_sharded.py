@@ -173,7 +173,7 @@ def test_batch_trainers_run_unchanged_with_the_same_bytes_for_any_number_of_thre
     ]
     assert len({result.weights.tobytes() for result in results}) == 1
     best = crfit.train(make_objective(dataset), "lbfgs", stop=crfit.Stop(grad_inf=1e-9, max_iter=1000))
-    assert results[0].objective == pytest.approx(best.objective, rel=1e-2 if trainer == "gis" else 1e-3)
+    assert results[0].objective == pytest.approx(best.objective, rel=0.05 if trainer == "gis" else 1e-3)
 
 
 def test_l1():

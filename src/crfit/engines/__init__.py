@@ -166,6 +166,8 @@ def make_objective(
     OptionError
         An option is invalid or contradicts `layout`.
     """
+    if not isinstance(dataset, Shards):
+        _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
     if layout is not None:
         _check_type("layout", layout, Layout, "crfit.layout.make_layout(dataset), or leave it out")
     if arithmetic not in ("scaled", "log"):
@@ -190,7 +192,6 @@ def make_objective(
             raise OptionError("min_count", min_count, "rare attributes are dropped before data is split up")
         how = TermOptions(device, n_threads, arithmetic, constraints, costs)
         return sharded_objective(dataset, how, l1=l1, l2=l2, toward=toward, **given)
-    _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
     if layout is None:
         choose_engine(device, 1, warn=False)  # report a wrong name before counting the data
         n_attributes = dataset.n_attributes

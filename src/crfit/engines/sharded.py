@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from crfit import vectors
 from crfit.engines.engine_objective import EngineObjective, SequenceIds, add_l2
@@ -188,32 +188,36 @@ class TreeSum:
 
     A node of the tree covers ``2^k`` shards from a multiple of ``2^k`` on; the last nodes are added from the
     right. Parts of shards and of whole nodes are added in the order of shards. Vectors are as long as the
-    result; what a part lacks is 0, and no entry is -0.0, so that x + 0 is x to the bit.
+    result; what a part lacks is 0, and no entry is -0.0, so that x + 0 is x to the bit. In single precision
+    every node is rounded, so this too is the same for all placements.
     """
 
-    def __init__(self, n_weights: int) -> None:
-        self.n_weights = n_weights
-        self._nodes: list[tuple[int, NDArray[np.float64], Vector | None]] = []
-        self._spare: list[Vector] = []
+    def __init__(self, n_weights: int, dtype: DTypeLike = np.float64) -> None:
+        self.n_weights, self.dtype = n_weights, np.dtype(dtype)
+        self._nodes: list[tuple[int, NDArray[np.float64], NDArray[Any] | None]] = []
+        self._spare: list[NDArray[Any]] = []
 
     def add(self, part: Part, places: NDArray[np.int64] | None, size: int = 1) -> None:
         """Add the part of the next shard, or of the next node of `size` shards; places None: all weights."""
         numbers, vector = np.array(part.numbers, dtype=np.float64), part.vector
-        if vector is not None and self._nodes and self._nodes[-1][0] == size == 1:  # a pair of shards
-            _, before, left = self._nodes.pop()
-            assert left is not None
-            _add_at(left, places, vector)
-            self._nodes.append((2, before + numbers, left))
-        else:
-            if vector is not None:
-                whole = self._zeros()
+        if vector is not None:
+            vector = vector.astype(self.dtype, copy=False)
+            if self._nodes and self._nodes[-1][0] == size == 1:  # a pair of shards
+                _, before, left = self._nodes.pop()
+                assert left is not None
+                _add_at(left, places, vector)
+                self._nodes.append((2, before + numbers, left))
+            else:
+                whole = self._spare.pop() if self._spare else np.zeros(self.n_weights, self.dtype)
+                whole.fill(0.0)
                 _add_at(whole, places, vector)
-                vector = whole
-            self._nodes.append((size, numbers, vector))
+                self._nodes.append((size, numbers, whole))
+        else:
+            self._nodes.append((size, numbers, None))
         while len(self._nodes) > 1 and self._nodes[-1][0] == self._nodes[-2][0]:
             self._merge()
 
-    def result(self) -> tuple[list[float], Vector | None]:
+    def result(self) -> tuple[list[float], NDArray[Any] | None]:
         """The sums of the numbers and of the vectors."""
         while len(self._nodes) > 1:
             self._merge()
@@ -224,23 +228,27 @@ class TreeSum:
         size, numbers, vector = self._nodes.pop()
         left_size, left_numbers, left = self._nodes.pop()
         if left is not None and vector is not None:
-            vectors.axpy(left, 1.0, vector, left)
+            _add_at(left, None, vector)
             self._spare.append(vector)
         self._nodes.append((left_size + size, left_numbers + numbers, left))
 
-    def _zeros(self) -> Vector:
-        if not self._spare:
-            return np.zeros(self.n_weights)
-        vector = self._spare.pop()
-        vector.fill(0.0)
-        return vector
 
-
-def _add_at(total: Vector, places: NDArray[np.int64] | None, part: Vector) -> None:
-    if places is None:
-        total += part
-    else:
+def _add_at(total: NDArray[Any], places: NDArray[np.int64] | None, part: NDArray[Any]) -> None:
+    if places is not None:
         total[places] += part
+    elif total.dtype == np.float64:
+        vectors.axpy(total, 1.0, part, total)
+    else:
+        total += part
+
+
+def for_each(curvature: Curvature | None, n_shards: int) -> Curvature | None:
+    """What each shard may cache, of a limit for all of them."""
+    if curvature is None or curvature.cache in ("all", "none"):
+        return curvature
+    n_sequences, n_bytes = curvature.limits()
+    cache = f"{n_bytes // n_shards}b" if isinstance(curvature.cache, str) else n_sequences // n_shards
+    return replace(curvature, cache=cache)
 
 
 class Runner(ABC):
@@ -320,7 +328,7 @@ class LocalRunner(Runner):
     def keep_curvature(self, curvature: Curvature | None) -> None:
         """Choose what later gradients cache."""
         for term in self._terms:
-            term.objective.keep_curvature(curvature)
+            term.objective.keep_curvature(for_each(curvature, len(self._terms)))
 
     def _parts(
         self, call: str, arguments: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None
@@ -378,7 +386,7 @@ class ShardedObjective(EngineObjective):
         return self._table_bytes
 
     def keep_curvature(self, curvature: Curvature | None) -> None:
-        """Choose what later gradients cache; a limit on sequences or bytes is for each shard."""
+        """Choose what later gradients cache; each shard has an equal part of a limit."""
         self.runner.keep_curvature(curvature)
 
     def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:
