@@ -110,6 +110,7 @@ def make_objective(
     constraints: Constraints | None = None,
     costs: NDArray[np.float64] | None = None,
     toward: NDArray[np.float64] | None = None,
+    client: Any = None,
 ) -> EngineObjective:
     """Create the function to minimise from a labelled dataset.
 
@@ -136,10 +137,11 @@ def make_objective(
     min_count : int, default=0
         Drop penalised attributes that occur at fewer positions than this. The pruned data is
         ``objective.dataset``.
-    device : {"cpu", "reference"}, default="cpu"
-        The engine. "reference" is slow and meant for tests.
+    device : {"cpu", "reference", "cluster"}, default="cpu"
+        The engine. "reference" is slow and meant for tests; "cluster" computes on the workers of Dask.
     n_threads : int, optional
-        Number of threads of the CPU engine; None uses all cores. The result does not depend on it.
+        Number of threads of the CPU engine; None uses all cores. The result does not depend on it. A worker
+        of a cluster uses as many as Dask gives it.
     arithmetic : {"scaled", "log"}, default="scaled"
         Arithmetic of forward-backward in the CPU engine. "scaled" is fast and falls back to the log domain
         for sequences that would under- or overflow. "log" is slow and meant for comparisons.
@@ -153,6 +155,9 @@ def make_objective(
     toward : float64 array of shape (n_weights,), optional
         Weights w0 of an old model: the l2 penalty is ``(l2/2) |w - w0|^2`` instead of ``(l2/2) |w|^2``. Of
         unpenalised weights it is ignored, and so is l1. Trainers `lbfgs`, `newton_cg` and `bfgs` only.
+    client : Cluster, distributed.Client or str, optional
+        For device="cluster": a `crfit.cluster.Cluster`, or what it takes. A dataset in one piece is split
+        into 16 parts.
 
     Returns
     -------
@@ -181,16 +186,22 @@ def make_objective(
         "n_free": n_free,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    if isinstance(dataset, Shards):
-        from crfit.engines.sharded import TermOptions, sharded_objective
+    if client is not None and device != "cluster":
+        raise OptionError("client", type(client).__name__, "is for device='cluster'")
+    if isinstance(dataset, Shards) or device == "cluster":
+        from crfit.engines.sharded import N_SHARDS, TermOptions, sharded_objective
 
         if layout is not None:
-            raise OptionError(
-                "layout", "given", "that of data in shards follows from the options: leave it out"
-            )
-        if min_count > 0:
+            raise OptionError("layout", "given", "for data in shards give the options instead")
+        if isinstance(dataset, Dataset):
+            dataset = Shards.of(dataset.prune(min_count, n_free=n_free or 0), N_SHARDS)
+        elif min_count > 0:
             raise OptionError("min_count", min_count, "rare attributes are dropped before data is split up")
-        how = TermOptions(device, n_threads, arithmetic, constraints, costs)
+        how = TermOptions("cpu" if device == "cluster" else device, n_threads, arithmetic, constraints, costs)
+        if device == "cluster":
+            from crfit.engines.cluster import cluster_objective
+
+            return cluster_objective(dataset, client, how, l1=l1, l2=l2, toward=toward, **given)
         return sharded_objective(dataset, how, l1=l1, l2=l2, toward=toward, **given)
     if layout is None:
         choose_engine(device, 1, warn=False)  # report a wrong name before counting the data

@@ -46,6 +46,10 @@ SUMMED = frozenset(
 )
 
 
+#: Parts of data in one piece on a cluster: the same for any number of workers, so that the bytes are too.
+N_SHARDS = 16
+
+
 @dataclass(frozen=True)
 class TermOptions:
     """How the terms are computed; the same for all shards."""
