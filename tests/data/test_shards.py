@@ -52,7 +52,7 @@ def check_same(shards, read):
     assert whole.plain_transitions == read.plain_transitions
     assert (whole.n_columns, whole.source) == (read.n_columns, read.source)
     assert whole.features == read.features
-    assert shards.sizes and sum(size.n_sequences for size in shards.sizes) == read.n_sequences
+    assert sum(size.n_sequences for size in shards.sizes) == read.n_sequences
     assert shards.n_tokens == read.n_tokens
 
 
@@ -175,8 +175,7 @@ def test_shards_in_memory_are_those_of_the_dataset(columns):
     np.testing.assert_array_equal(ids, read.attr_ids)
     with pytest.raises(OptionError, match="5 shards"):
         shards.load(5)
-    with pytest.raises(OptionError, match="no more than that"):
-        Shards.of(read, read.n_sequences + 1)
+    assert Shards.of(read, 10**4).n_shards <= read.n_sequences
 
 
 def test_numbers_are_an_alphabet_of_their_decimal_digits():
@@ -205,13 +204,13 @@ def test_files_with_other_columns_are_refused_at_their_first_row(tmp_path):
     one = write(tmp_path / "a.txt", "a b X\n\n" * 100)
     other = write(tmp_path / "b.txt", "\n\na X\n\n" * 100)
     for size in (10, 10**6):
-        with pytest.raises(DataError, match="b.txt:3: 2 columns where the first row has 3"):
+        with pytest.raises(DataError, match=r"b\.txt:3: 2 columns where the first row has 3"):
             index_files([one, other], tmp_path / "shards", shard_bytes=size)
 
 
 def test_an_empty_file_is_an_error(columns, tmp_path):
     empty = write(tmp_path / "empty.txt", "\n \n")
-    with pytest.raises(DataError, match="empty.txt: the file is empty"):
+    with pytest.raises(DataError, match=r"empty\.txt: the file is empty"):
         index_files([columns[0], empty], tmp_path / "shards", shard_bytes=5000)
 
 
@@ -296,8 +295,8 @@ def test_a_killed_index_leaves_nothing_half_and_the_next_one_cleans_up(tmp_path)
     code = (
         "import sys, os\nfrom crfit.data import indexing\nindexing.BLOCK_BYTES = 300\n"
         "def tell(indexed):\n    print(indexed.n_read, flush=True)\n"
-        f"while True:\n    indexing.index_files({str(path)!r}, {str(folder)!r}, shard_bytes=9000, callback=tell, "
-        "overwrite=True)\n"
+        f"while True:\n    indexing.index_files({str(path)!r}, {str(folder)!r}, shard_bytes=9000, "
+        "callback=tell, overwrite=True)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     for _ in range(8):

@@ -137,6 +137,11 @@ class Shards(ABC):
         """Number of labels."""
         return len(self.label_alphabet)
 
+    @property
+    def one_position(self) -> bool:
+        """Whether every sequence has exactly one position."""
+        return self.n_tokens == self.n_sequences
+
     @staticmethod
     def open(folder: str | os.PathLike[str]) -> FolderShards:
         """Open a folder that ``crfit index`` has written; no shard is read.
@@ -147,7 +152,7 @@ class Shards(ABC):
 
     @staticmethod
     def of(dataset: Dataset, n: int) -> Shards:
-        """Split a dataset into `n` shards in memory, of consecutive sequences and about equal size."""
+        """Split a dataset in memory into at most `n` shards of about equal size, in its order."""
         return _MemoryShards(dataset, n)
 
     def whole(self) -> Dataset:
@@ -172,8 +177,6 @@ class _MemoryShards(Shards):
 
     def __init__(self, dataset: Dataset, n: int) -> None:
         check_whole_number("n", n, at_least=1)
-        if n > max(1, dataset.n_sequences):
-            raise OptionError("n", n, f"there are {dataset.n_sequences} sequences: give no more than that")
         self._dataset = dataset
         self.n_attributes, self.n_edge_attributes = dataset.n_attributes, dataset.n_edge_attributes
         self.label_alphabet = dataset.label_alphabet
@@ -299,7 +302,7 @@ class FolderShards(Shards):
             "label_alphabet": self.label_alphabet,
             "edge_alphabet": Numbers(0 if edges is None else len(edges)),
         }
-        fields = restored(header, tensors, alphabets) | {"features": self.features}
+        fields = restored(header, tensors, alphabets)
         dataset = Dataset._trusted(**fields) if verified else Dataset(**fields)
         if not verified and size_of(dataset) != self.sizes[i]:
             raise ModelFileError(DAMAGED.format("its size is not that in the index"))
@@ -341,6 +344,7 @@ def local(dataset: Dataset) -> Shard:
     """A dataset as a shard of a larger one, with ids of its own for the attributes that occur."""
     attributes, attr_ids = _own_ids(dataset.attr_ids, dataset.n_attributes)
     changes: dict[str, Any] = {"attr_ids": attr_ids, "attribute_alphabet": Numbers(len(attributes))}
+    changes["features"] = None
     edges = None
     if dataset.edge_ids is not None:
         edges, edge_ids = _own_ids(dataset.edge_ids, dataset.n_edge_attributes)

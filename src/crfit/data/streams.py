@@ -57,8 +57,8 @@ class Stream:
         Whether it can be read only once.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, block_bytes: int = BLOCK_BYTES) -> None:
-        self.name, self._blocks = read_blocks(path, block_bytes)
+    def __init__(self, path: str | os.PathLike[str] | None, block_bytes: int | None = None) -> None:
+        self.name, self._blocks = read_blocks(path, block_bytes or BLOCK_BYTES)
         self.piped = not os.path.isfile(self.name)
 
     def sample(self, *, by_line: bool = False) -> Input:

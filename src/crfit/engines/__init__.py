@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from crfit.checks import check_whole_number, place
 from crfit.data import Dataset
 from crfit.data.label_sets import LabelSets
+from crfit.data.shards import Shards
 from crfit.engines.decoding import Decoder, Inference
 from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import CrfitWarning, DataError, OptionError
@@ -92,7 +93,7 @@ def choose_engine(device: str, order: int, *, warn: bool = True) -> Engine:
 
 
 def make_objective(
-    dataset: Dataset,
+    dataset: Dataset | Shards,
     layout: Layout | None = None,
     *,
     l2: float = DEFAULT_L2,
@@ -114,8 +115,8 @@ def make_objective(
 
     Parameters
     ----------
-    dataset : Dataset
-        Labelled sequences.
+    dataset : Dataset or Shards
+        Labelled sequences, in one piece or in parts. For parts only batch trainers are available.
     layout : Layout, optional
         Which features have a weight; by default from the options `weights`, `transitions`, `boundary`,
         `order` and `n_free`.
@@ -165,13 +166,12 @@ def make_objective(
     OptionError
         An option is invalid or contradicts `layout`.
     """
-    _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
     if layout is not None:
         _check_type("layout", layout, Layout, "crfit.layout.make_layout(dataset), or leave it out")
     if arithmetic not in ("scaled", "log"):
         raise OptionError("arithmetic", arithmetic, "choose 'scaled' or 'log'")
     check_whole_number("min_count", min_count, at_least=0)
-    given = {
+    given: dict[str, Any] = {
         "weights": weights,
         "transitions": transitions,
         "boundary": boundary,
@@ -179,6 +179,18 @@ def make_objective(
         "n_free": n_free,
     }
     given = {name: value for name, value in given.items() if value is not None}
+    if isinstance(dataset, Shards):
+        from crfit.engines.sharded import TermOptions, sharded_objective
+
+        if layout is not None:
+            raise OptionError(
+                "layout", "given", "that of data in shards follows from the options: leave it out"
+            )
+        if min_count > 0:
+            raise OptionError("min_count", min_count, "rare attributes are dropped before data is split up")
+        how = TermOptions(device, n_threads, arithmetic, constraints, costs)
+        return sharded_objective(dataset, how, l1=l1, l2=l2, toward=toward, **given)
+    _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
     if layout is None:
         choose_engine(device, 1, warn=False)  # report a wrong name before counting the data
         n_attributes = dataset.n_attributes
@@ -190,7 +202,7 @@ def make_objective(
                 CrfitWarning,
                 stacklevel=2,
             )
-        layout = make_layout(dataset, **given)  # type: ignore[arg-type]
+        layout = make_layout(dataset, **given)
     else:
         for name, value in given.items():
             if value != getattr(layout, name):
