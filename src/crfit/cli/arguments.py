@@ -236,14 +236,19 @@ def read_training(
     dataset = text.read(sources, format=format_, template=template, n_threads=n_threads, features=features)
     dataset = partial(given, annotated.hide_unknown(dataset))
     if default and template is not None and not given["no_progress"]:
-        columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
-        size = f"{template.n_attributes} attributes per token"
-        say(
-            f"no --template: using a window of five tokens over {columns}, {size}; "
-            "--features default also uses affixes and shapes"
-        )
+        say(default_template_used(template))
     warn_unknown_attributes(dataset)
     return TrainingData(dataset, format_, template, sources)
+
+
+def default_template_used(template: Template) -> str:
+    """Message about column files without a template."""
+    columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
+    size = f"{template.n_attributes} attributes per token"
+    return (
+        f"no --template: using a window of five tokens over {columns}, {size}; "
+        "--features default also uses affixes and shapes"
+    )
 
 
 def partial(given: dict[str, Any], dataset: Dataset) -> Dataset:
