@@ -110,7 +110,8 @@ class Holder:
         """Make the terms of shards."""
         how = replace(how, n_threads=self.n_threads)
         for i, part in parts.items():
-            term = Term(self._waiting.pop(i, None) or self._shard(source, i), part, how)
+            shard = self._waiting.pop(i) if i in self._waiting else self._shard(source, i)
+            term = Term(shard, part, how)
             term.objective.keep_curvature(curvature)
             self._terms[i], self._places[i] = term, part.places
         return {i: self._terms[i].facts for i in parts}
@@ -162,7 +163,8 @@ class Holder:
         if node not in self._nodes:
             places = [self._places[i] for i in node.shards]
             union = union_of(places)
-            own = [None] if node.size == 1 else [np.searchsorted(union, one) for one in places]
+            alone = node.size == 1
+            own = [None if alone else np.searchsorted(union, one).astype(np.int64) for one in places]
             self._nodes[node] = len(union), own
         n_weights, indices = self._nodes[node]
         total = TreeSum(n_weights, request.dtype)

@@ -13,7 +13,6 @@ restarts those that died and shows them on its dashboard.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 import crfit
 from crfit.checks import check_number
-from crfit.data.shards import Shard, Shards
+from crfit.data.shards import FolderShards, Shard, Shards
 from crfit.engines.cluster.holder import Answer, Holder, Joined, Node, Request, union_of
 from crfit.engines.objective import Curvature
 from crfit.engines.profile import Phases
@@ -176,7 +175,8 @@ def _local_size(text: str) -> tuple[int, int]:
 
 def nodes_of(shards: Iterable[int]) -> list[Node]:
     """The largest nodes of the tree whose shards are all among these."""
-    there, found = set(shards), []
+    there = set(shards)
+    found: list[Node] = []
     for first in sorted(there):
         if found and first < found[-1].first + found[-1].size:
             continue
@@ -386,8 +386,9 @@ class ClusterRunner(Runner):
 
     def _source(self, ids: Iterable[int]) -> str | dict[int, Shard]:
         """Where workers read shards: a folder, or the shards themselves if they are only in this process."""
-        folder: str | None = getattr(self._shards, "folder", None)
-        return {i: self._shards.load(i) for i in ids} if folder is None else folder
+        if isinstance(self._shards, FolderShards):
+            return str(self._shards.folder.resolve())
+        return {i: self._shards.load(i) for i in ids}
 
     def _threads(self) -> dict[str, int]:
         return {name: worker.n_threads for name, worker in self._workers.items()}
@@ -411,7 +412,7 @@ class ClusterRunner(Runner):
                 return
             if time.monotonic() - begin > self.cluster.wait:
                 raise ClusterError(
-                    f"no worker of the cluster answers, and none came within {self.cluster.wait:g} s: start some"
+                    f"no worker of the cluster answers, and none came in {self.cluster.wait:g} s: start some"
                 )
             time.sleep(0.1)
 
@@ -424,10 +425,9 @@ class ClusterRunner(Runner):
         }
         if not futures:
             return
-        from distributed import wait as wait_for
-
-        with contextlib.suppress(TimeoutError):
-            wait_for(list(futures.values()), timeout=max(self.cluster.patience, 10.0))
+        until = time.monotonic() + max(self.cluster.patience, 10.0)
+        while not all(future.done() for future in futures.values()) and time.monotonic() < until:
+            time.sleep(0.01)
         started = {}
         for name, future in futures.items():
             if future.status == "error":
