@@ -50,6 +50,7 @@ class Request(NamedTuple):
     arguments: list[NodeVectors | float]
     own: dict[int, tuple[Any, ...]] | None  # further arguments by shard
     kept: dict[str, NodeVectors]  # the "point" or "direction", unless sent before
+    curvature: tuple[Curvature | None] | None  # what later gradients cache, if that changes
     dtype: str  # of the vectors sent back
 
 
@@ -126,14 +127,12 @@ class Holder:
         for node in gone:
             del self._nodes[node]
 
-    def keep_curvature(self, curvature: Curvature | None) -> None:
-        """Choose what later gradients cache."""
-        for term in self._terms.values():
-            term.objective.keep_curvature(curvature)
-
     def compute(self, request: Request) -> Answer:
         """The sums over the shards of each node."""
         begin, before = time.perf_counter(), self._phases()
+        if request.curvature is not None:
+            for term in self._terms.values():
+                term.objective.keep_curvature(*request.curvature)
         double = [
             [vector.astype(np.float64, copy=False) for vector in one] if isinstance(one, list) else one
             for one in request.arguments

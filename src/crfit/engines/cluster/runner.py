@@ -78,6 +78,7 @@ class _Worker:
     future: Future  # of its Holder, which lives as long as this
     shards: set[int] = field(default_factory=set)
     known: dict[tuple[str, Node], int] = field(default_factory=dict)  # numbers of the vectors it has
+    curvature: int = 0  # number of what it caches
     seconds: float = 0.0
     sent: int = 0
     received: int = 0
@@ -206,7 +207,7 @@ class ClusterRunner(Runner):
         self._lost: list[_Worker] = []
         self._banned: set[str] = set()
         self._curvature: Curvature | None = None
-        self._curvature_given = False
+        self._n_curvatures = 0
         self._looked = 0.0
         self._unions: dict[Node, NDArray[np.int64]] = {}
         self.phases = Phases()
@@ -268,9 +269,9 @@ class ClusterRunner(Runner):
 
     def keep_curvature(self, curvature: Curvature | None) -> None:
         """Choose what later gradients cache."""
+        # Sent with the next request: a trainer may be closed when there is no cluster any more.
         self._curvature = for_each(curvature, self._shards.n_shards)
-        self._curvature_given = True
-        self._ask(dict.fromkeys(self._workers, ("keep_curvature", (self._curvature,))))
+        self._n_curvatures += 1
 
     def close(self) -> None:
         """Let the workers forget the data."""
@@ -318,10 +319,13 @@ class ClusterRunner(Runner):
                 kept[name] = of_nodes(whole)
         further = None if own is None else {i: own[i] for node in nodes for i in node.shards}
         split = [of_nodes(one) if isinstance(one, np.ndarray) else one for one in arguments]
-        return Request(call, self.at, nodes, split, further, kept, self.cluster.wire)
+        curvature = None if worker.curvature == self._n_curvatures else (self._curvature,)
+        return Request(call, self.at, nodes, split, further, kept, curvature, self.cluster.wire)
 
     def _learn(self, worker: _Worker, request: Request, answer: Answer) -> None:
         """Set what the worker has now, and what it did."""
+        if request.curvature is not None:
+            worker.curvature = self._n_curvatures
         if request.call == "gradient":
             worker.known = {("point", node): request.at.point for node in request.nodes}
         numbers = {"point": request.at.point, "direction": request.at.line}
