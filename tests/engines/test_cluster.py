@@ -68,7 +68,9 @@ def test_a_cluster_gives_the_bytes_of_this_process(data, cluster, options):
     shards = Shards.of(data, 5)
     objective = make_objective(shards, device="cluster", client=cluster, **options)
     assert results(objective) == results(make_objective(shards, **options))
-    assert [report.shards for report in objective.runner.reports()] in ([2, 3], [3, 2])
+    assert [report.shards for report in objective.workers] in ([2, 3], [3, 2])
+    whole = make_objective(shards, objective.layout, device="cluster", client=cluster)
+    assert results(whole) == results(objective)
 
 
 def test_a_folder_is_read_by_the_workers(cluster, tmp_path, monkeypatch):
@@ -116,7 +118,7 @@ def test_a_frozen_worker_is_given_up(data, cluster):
     os.kill(victim[1], signal.SIGSTOP)
     try:
         assert results(objective) == expected
-        assert [report.lost for report in objective.runner.reports()] == [False, True]
+        assert [report.lost for report in objective.workers] == [False, True]
     finally:
         os.kill(victim[1], signal.SIGCONT)
         os.kill(victim[1], signal.SIGKILL)  # another one takes its place
@@ -133,7 +135,7 @@ def test_a_worker_that_joins_gets_shards(data, cluster, local, monkeypatch):
     local.scale(3)
     cluster.client.wait_for_workers(3, timeout=30)
     assert objective.hvp(v).tobytes() == product.tobytes()  # at the point of a gradient before it joined
-    shares = [report.shards for report in objective.runner.reports()]
+    shares = [report.shards for report in objective.workers]
     assert (len(shares), sum(shares)) == (3, 16)
     assert min(shares) >= 4
     assert results(objective) == expected
@@ -147,15 +149,15 @@ def test_only_weights_that_a_shard_uses_travel(data, cluster):
     objective.value_and_grad(w)
     places = [part.places for part in objective.runner._parts]
     used = 8 * sum(len(union_of(places[first : first + 2])) for first in (0, 2))
-    reports = objective.runner.reports()
+    reports = objective.workers
     assert sum(report.sent for report in reports) == used < 8 * 2 * objective.n_weights
     assert sum(report.received for report in reports) == used
     objective.hvp(w)  # the point is there
-    assert sum(report.sent for report in objective.runner.reports()) == 2 * used
+    assert sum(report.sent for report in objective.workers) == 2 * used
     line = objective.along(w)
     line(1.0)
     line(2.0)  # the direction is there
-    assert sum(report.sent for report in objective.runner.reports()) == 3 * used
+    assert sum(report.sent for report in objective.workers) == 3 * used
 
 
 def test_single_precision_on_the_wire_is_close_and_the_same_for_every_placement(data, cluster):

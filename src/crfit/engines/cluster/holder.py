@@ -67,7 +67,7 @@ class Joined(NamedTuple):
 
     attributes: NDArray[np.int64]
     edges: NDArray[np.int64] | None
-    seen: Seen
+    seen: Seen | None
 
 
 def union_of(places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -92,13 +92,14 @@ class Holder:
         return {"crfit": crfit.__version__, "kernels": cpu_level()}
 
     def look(
-        self, source: str | dict[int, Shard], ids: list[int], features: dict[str, Any]
+        self, source: str | dict[int, Shard], ids: list[int], features: dict[str, Any] | None
     ) -> dict[int, Joined]:
-        """Read shards; return what the layout of the whole data needs of them."""
+        """Read shards; return what the layout of the whole data needs of them, only ids if it is there."""
         found = {}
         for i in ids:
             self._waiting[i] = shard = self._shard(source, i)
-            found[i] = Joined(shard.attributes, shard.edges, seen_features(shard, **features))
+            seen = None if features is None else seen_features(shard, **features)
+            found[i] = Joined(shard.attributes, shard.edges, seen)
         return found
 
     def load(

@@ -27,7 +27,16 @@ from crfit.data.shards import FolderShards, Shard, Shards
 from crfit.engines.cluster.holder import Answer, Holder, Joined, Node, Request, union_of
 from crfit.engines.objective import Curvature
 from crfit.engines.profile import Phases
-from crfit.engines.sharded import PINNED, Facts, Part, Runner, TermOptions, TreeSum, for_each
+from crfit.engines.sharded import (
+    PINNED,
+    Facts,
+    Part,
+    Runner,
+    TermOptions,
+    TreeSum,
+    WorkerReport,
+    for_each,
+)
 from crfit.errors import ClusterError, CrfitError, OptionError
 from crfit.layout import Layout
 from crfit.layout.sharded import ShardLayout, joined_layout, shard_layout
@@ -43,32 +52,6 @@ LOOK_EVERY = 2.0
 
 class _LostError(Exception):
     """The worker does not answer."""
-
-
-@dataclass(frozen=True)
-class WorkerReport:
-    """What a worker has done so far.
-
-    Parameters
-    ----------
-    address : str
-        Its address in Dask.
-    shards : int
-        Number of shards that it holds now.
-    seconds : float
-        Seconds of computing.
-    sent, received : int
-        Bytes of weights sent to it, and received from it.
-    lost : bool
-        Whether it was given up.
-    """
-
-    address: str
-    shards: int
-    seconds: float
-    sent: int
-    received: int
-    lost: bool
 
 
 @dataclass
@@ -200,7 +183,9 @@ def spread(shards: Sequence[int], tokens: Sequence[int], threads: Mapping[str, i
 class ClusterRunner(Runner):
     """Computes on the workers of a Dask cluster."""
 
-    def __init__(self, shards: Shards, cluster: Cluster, how: TermOptions, **features: Any) -> None:
+    def __init__(
+        self, shards: Shards, cluster: Cluster, layout: Layout | None, how: TermOptions, **features: Any
+    ) -> None:
         self.cluster, self.how = cluster, how
         self._shards, self._tokens = shards, [size[1] for size in shards.sizes]
         self._workers: dict[str, _Worker] = {}
@@ -213,11 +198,13 @@ class ClusterRunner(Runner):
         self.phases = Phases()
         self._parts: list[ShardLayout] = []
         self._welcome(wait=True)
-        seen_options = {k: v for k, v in features.items() if k in ("weights", "transitions", "order")}
-        joined = self._look(seen_options)
+        options = {k: v for k, v in features.items() if k in ("weights", "transitions", "order")}
+        joined = self._look(options if layout is None else None)
         every = [joined[i] for i in range(shards.n_shards)]
-        self.layout: Layout = joined_layout(shards, (one.seen for one in every), **features)
-        self._parts = [shard_layout(self.layout, one.attributes, one.edges) for one in every]
+        if layout is None:
+            layout = joined_layout(shards, (one.seen for one in every if one.seen is not None), **features)
+        self.layout = layout
+        self._parts = [shard_layout(layout, one.attributes, one.edges) for one in every]
         self._found: dict[int, Facts] = {}
         self._assign()
         self.facts = [self._found[i] for i in range(shards.n_shards)]
@@ -337,7 +324,7 @@ class ClusterRunner(Runner):
 
     # Who holds which shard.
 
-    def _look(self, options: dict[str, Any]) -> dict[int, Joined]:
+    def _look(self, options: dict[str, Any] | None) -> dict[int, Joined]:
         """Let the workers read the shards that they will get."""
         found: dict[int, Joined] = {}
         while missing := [i for i in range(self._shards.n_shards) if i not in found]:
