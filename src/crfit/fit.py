@@ -32,6 +32,7 @@ from crfit.data.class_weights import ClassWeight, weigh_classes
 from crfit.data.dataset import recode
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, one_against_rest
 from crfit.data.label_sets import check_known, known_runs
+from crfit.data.shards import Shards
 from crfit.data.templates import Template
 from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.engines.merged import MergeOption, Merging, merge_equal
@@ -108,6 +109,7 @@ class FitOptions:
     penalize_intercept: bool = False
     n_threads: int | None = None  # None: all cores; the result does not depend on it
     device: str = "cpu"
+    client: Any = None  # for device="cluster": a `crfit.cluster.Cluster` or what it takes
     stop: Stop | None = None
     seed: int = 0  # for a trainer chosen by "auto"; others got it from `trainers.resolve`
     merge: MergeOption = "auto"  # train attributes that are equal on the data as one attribute
@@ -310,6 +312,8 @@ def make_problem(
     """Return the objective, on a dataset without the rare attributes, or with the given layout."""
     l2 = trainers.penalty_for(options.trainer, options.l2)
     on: dict[str, Any] = {"device": options.device, "n_threads": options.n_threads}
+    if options.client is not None:
+        on["client"] = options.client
     if options.scheme_in_training:
         names = dataset.label_alphabet.strings()
         on["constraints"] = make_constraints(names, scheme=choose_scheme(dataset, options))
@@ -511,6 +515,11 @@ def choose_merging(
     if merge != "auto" and not isinstance(merge, bool):
         raise OptionError("merge", merge, "give True, False or 'auto'")
     was_merged = None if state is None else state.facts.get("n_merged", 0) > 0
+    data: Dataset | Shards = objective.dataset
+    if isinstance(data, Shards):
+        if merge is True or was_merged:
+            raise OptionError("merge", True, "equal attributes may be in different shards: leave it out")
+        return None
     if merge is False:
         if was_merged:
             remedy = "the run to resume used merged attributes: leave this option out, or start a new run"
