@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from crfit.data.dataset import (
 from crfit.data.label_sets import LabelSets
 from crfit.data.templates import Template
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
+from crfit.data.text import Format
 from crfit.errors import DataError, ModelFileError, OptionError
 from crfit.features import Features
 from crfit.features.stored import restore_features, store_features
@@ -155,6 +156,10 @@ class Shards(ABC):
         """Split a dataset in memory into at most `n` shards of about equal size, in its order."""
         return _MemoryShards(dataset, n)
 
+    def parts(self) -> Iterator[Dataset]:
+        """The datasets of the shards, one after the other."""
+        return (self.load(i).dataset for i in range(self.n_shards))
+
     def whole(self) -> Dataset:
         """All shards as one dataset, the same as without shards."""
         return joined([self.load(i) for i in range(self.n_shards)], self)
@@ -216,6 +221,8 @@ class FolderShards(Shards):
         Attributes at fewer positions than this were dropped.
     """
 
+    input_format: Format
+
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         path = self.folder / INDEX
@@ -247,7 +254,9 @@ class FolderShards(Shards):
         template = header["template"]
         self.template = None if template is None else Template(**template)
         self.plain_transitions = bool(header["plain_transitions"])
-        self.input_format, self.source = str(header["input_format"]), str(header["source"])
+        self.input_format, self.source = header["input_format"], str(header["source"])
+        if self.input_format not in get_args(Format):
+            raise ValueError(f"its input format is {self.input_format!r}")
         self.n_columns = None if header["n_columns"] is None else int(header["n_columns"])
         self.min_count = int(header["min_count"])
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from crfit.layout import Layout
     from crfit.vectors import Vector
 
-#: Bytes of a term, its index included, for a byte of its shard; besides, residuals of all labels at each position.
+#: Bytes of a term and its index for a byte of its shard, besides residuals of all labels at each position.
 TERM_GROWTH = 5.5
 #: Share of the memory of the process for data and vectors.
 MEMORY_SHARE = 0.5
@@ -150,13 +150,26 @@ class StreamingRunner(Runner):
 
 def kept_shards(shards: Shards, n_weights: int, memory: float) -> int:
     """How many terms fit into memory: all of them, or some besides the two in work."""
-    sizes = [TERM_GROWTH * size.n_bytes + 8 * size.n_tokens * (shards.n_labels + 8) for size in shards.sizes]
-    left = memory - VECTORS * 8 * n_weights
+    sizes, left = term_bytes(shards), memory - VECTORS * 8 * n_weights
     if sum(sizes) <= left:
         return len(sizes)
-    left -= IN_WORK * max(sizes)
-    ends = np.cumsum(sizes)
-    return int(np.searchsorted(ends, left, side="right"))
+    return int(np.searchsorted(np.cumsum(sizes), left - IN_WORK * max(sizes), side="right"))
+
+
+def term_bytes(shards: Shards) -> list[float]:
+    """About how much memory the term of each shard takes."""
+    return [TERM_GROWTH * size.n_bytes + 8 * size.n_tokens * (shards.n_labels + 8) for size in shards.sizes]
+
+
+def fits_as_one(shards: Shards, all_weights: bool, memory: float | None = None) -> bool:
+    """Whether training on all shards as one dataset fits into memory.
+
+    `all_weights`: each attribute has a weight for every label; otherwise for one to two of them.
+    """
+    per_attribute = shards.n_labels if all_weights else min(2, shards.n_labels)
+    n_weights = shards.n_attributes * per_attribute + shards.n_labels**2
+    limit = memory_to_use() if memory is None else memory
+    return sum(term_bytes(shards)) + VECTORS * 8 * n_weights <= limit
 
 
 def memory_to_use() -> float:
