@@ -88,6 +88,14 @@ def test_other_kinds_of_data(more):
     compare(*both(data(**more)))
 
 
+def test_a_layout_of_ones_own():
+    dataset = data()
+    layout = crfit.layout.make_layout(dataset, weights="all", order=2)
+    compare(make_objective(dataset, layout), make_objective(Shards.of(dataset, 4), layout))
+    with pytest.raises(OptionError, match="the given layout has order=2"):
+        make_objective(Shards.of(dataset, 4), layout, order=1)
+
+
 def test_values_on_some_sequences():
     whole, parts = both(data())
     w = vectors(whole)[0]
@@ -220,8 +228,6 @@ def test_options_that_do_not_suit_shards():
     shards = Shards.of(data(), 3)
     with pytest.raises(OptionError, match="min_count=2: rare attributes"):
         make_objective(shards, min_count=2)
-    with pytest.raises(OptionError, match="layout"):
-        make_objective(shards, crfit.layout.make_layout(data()))
     with pytest.raises(OptionError, match="n=0"):
         Shards.of(data(), 0)
 

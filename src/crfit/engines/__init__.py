@@ -180,7 +180,7 @@ def make_objective(
     """
     if isinstance(dataset, str | os.PathLike):
         dataset = Shards.open(dataset)
-    if memory is not None and not isinstance(dataset, FolderShards):
+    if memory is not None and (not isinstance(dataset, FolderShards) or device == "cluster"):
         raise OptionError("memory", memory, "is for shards in a folder: leave it out")
     if not isinstance(dataset, Shards):
         _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
@@ -202,22 +202,26 @@ def make_objective(
     if isinstance(dataset, Shards) or device == "cluster":
         from crfit.engines.sharded import N_SHARDS, TermOptions, sharded_objective
 
-        if layout is not None:
-            raise OptionError("layout", "given", "for data in shards give the options instead")
         if isinstance(dataset, Dataset):
-            dataset = Shards.of(dataset.prune(min_count, n_free=n_free or 0), N_SHARDS)
+            if layout is None:
+                dataset = dataset.prune(min_count, n_free=n_free or 0)
+            dataset = Shards.of(dataset, N_SHARDS)
         elif min_count > 0:
             raise OptionError("min_count", min_count, "rare attributes are dropped before data is split up")
+        if layout is not None:
+            _check_given(layout, given, min_count)
         how = TermOptions("cpu" if device == "cluster" else device, n_threads, arithmetic, constraints, costs)
         if device == "cluster":
             from crfit.engines.cluster import cluster_objective
 
-            return cluster_objective(dataset, client, how, l1=l1, l2=l2, toward=toward, **given)
+            return cluster_objective(dataset, client, layout, how, l1=l1, l2=l2, toward=toward, **given)
         if isinstance(dataset, FolderShards):
             from crfit.engines.streaming import streaming_objective
 
-            return streaming_objective(dataset, how, l1=l1, l2=l2, toward=toward, memory=memory, **given)
-        return sharded_objective(dataset, how, l1=l1, l2=l2, toward=toward, **given)
+            return streaming_objective(
+                dataset, layout, how, l1=l1, l2=l2, toward=toward, memory=memory, **given
+            )
+        return sharded_objective(dataset, layout, how, l1=l1, l2=l2, toward=toward, **given)
     if layout is None:
         choose_engine(device, 1, warn=False)  # report a wrong name before counting the data
         n_attributes = dataset.n_attributes
@@ -231,12 +235,7 @@ def make_objective(
             )
         layout = make_layout(dataset, **given)
     else:
-        for name, value in given.items():
-            if value != getattr(layout, name):
-                remedy = f"the given layout has {name}={getattr(layout, name)!r}; leave one of the two out"
-                raise OptionError(name, value, remedy)
-        if min_count > 0:
-            raise OptionError("min_count", min_count, "prune the dataset before creating the layout")
+        _check_given(layout, given, min_count)
     engine = choose_engine(device, layout.order)
     extra: dict[str, Any] = {}
     if constraints is not None and not constraints.trivial:
@@ -251,6 +250,16 @@ def make_objective(
     return engine.objective(
         dataset, layout, l1=l1, l2=l2, n_threads=n_threads, arithmetic=arithmetic, **extra
     )
+
+
+def _check_given(layout: Layout, given: dict[str, Any], min_count: int) -> None:
+    """Raise OptionError if options contradict the layout."""
+    for name, value in given.items():
+        if value != getattr(layout, name):
+            remedy = f"the given layout has {name}={getattr(layout, name)!r}; leave one of the two out"
+            raise OptionError(name, value, remedy)
+    if min_count > 0:
+        raise OptionError("min_count", min_count, "prune the dataset before creating the layout")
 
 
 def _check_constraints(dataset: Dataset, constraints: Constraints) -> None:

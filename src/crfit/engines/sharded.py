@@ -28,7 +28,7 @@ from crfit.engines.objective import Curvature, LineFunction
 from crfit.engines.profile import Phases
 from crfit.errors import CapabilityError
 from crfit.layout.constraints import Constraints
-from crfit.layout.sharded import ShardLayout, make_sharded_layout
+from crfit.layout.sharded import ShardLayout, make_sharded_layout, shard_layout
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -255,6 +255,32 @@ def for_each(curvature: Curvature | None, n_shards: int) -> Curvature | None:
     return replace(curvature, cache=cache)
 
 
+@dataclass(frozen=True)
+class WorkerReport:
+    """What a worker has done so far.
+
+    Parameters
+    ----------
+    address : str
+        Its address in Dask.
+    shards : int
+        Number of shards that it holds now.
+    seconds : float
+        Seconds of computing.
+    sent, received : int
+        Bytes of weights sent to it, and received from it.
+    lost : bool
+        Whether it was given up.
+    """
+
+    address: str
+    shards: int
+    seconds: float
+    sent: int
+    received: int
+    lost: bool
+
+
 class Runner(ABC):
     """Computes on all shards.
 
@@ -292,6 +318,10 @@ class Runner(ABC):
     @abstractmethod
     def keep_curvature(self, curvature: Curvature | None) -> None:
         """Choose what later gradients cache."""
+
+    def reports(self) -> list[WorkerReport]:
+        """What each process has done so far, if there are several."""
+        return []
 
     def close(self) -> None:
         """Free what the runner holds elsewhere."""
@@ -389,6 +419,11 @@ class ShardedObjective(EngineObjective):
         """Memory for caching the tables of all sequences for Hessian-vector products, ``cache="all"``."""
         return self._table_bytes
 
+    @property
+    def workers(self) -> list[WorkerReport]:
+        """What each worker of a cluster has done so far, the lost ones last."""
+        return self.runner.reports()
+
     def keep_curvature(self, curvature: Curvature | None) -> None:
         """Choose what later gradients cache; each shard has an equal part of a limit."""
         self.runner.keep_curvature(curvature)
@@ -485,6 +520,7 @@ class ShardedObjective(EngineObjective):
 
 def sharded_objective(
     shards: Shards,
+    layout: Layout | None,
     how: TermOptions,
     *,
     l1: float,
@@ -492,7 +528,11 @@ def sharded_objective(
     toward: Vector | None = None,
     **features: Any,
 ) -> ShardedObjective:
-    """The objective of shards that are all in memory; `features` are options of `make_layout`."""
-    layout, parts = make_sharded_layout(shards, **features)
+    """The objective of shards in memory; without a layout, `features` are options of `make_layout`."""
+    if layout is None:
+        layout, parts = make_sharded_layout(shards, **features)
+    else:
+        own = [shards.load(i) for i in range(shards.n_shards)]
+        parts = [shard_layout(layout, shard.attributes, shard.edges) for shard in own]
     runner = LocalRunner(shards, layout, parts, how)
     return ShardedObjective(shards, layout, runner, l1=l1, l2=l2, n_threads=how.n_threads, toward=toward)

@@ -23,7 +23,7 @@ from crfit.checks import check_number
 from crfit.engines.objective import Curvature
 from crfit.engines.profile import Phases
 from crfit.engines.sharded import Facts, Runner, ShardedObjective, Term, TermOptions, TreeSum, for_each
-from crfit.layout.features import check_options
+from crfit.layout.features import TransitionsOption, WeightsOption, check_options
 from crfit.layout.sharded import joined_layout, seen_features, shard_layout
 from crfit.threads import memory_limit
 from crfit.training.interrupts import end_pass_if_hurried
@@ -180,6 +180,7 @@ def memory_to_use() -> float:
 
 def streaming_objective(
     shards: Shards,
+    layout: Layout | None,
     how: TermOptions,
     *,
     l1: float,
@@ -188,13 +189,26 @@ def streaming_objective(
     memory: float | None = None,
     **features: Any,
 ) -> ShardedObjective:
-    """The objective of shards in a folder; `features` are options of `make_layout`."""
+    """The objective of shards in a folder; without a layout, `features` are options of `make_layout`."""
     if memory is not None:
         check_number("memory", memory, at_least=0.0)
-    which: dict[str, Any] = {"weights": "observed", "transitions": "all", "order": 1}
-    which |= {name: features[name] for name in which.keys() & features.keys()}
-    check_options(shards.n_labels, boundary=features.get("boundary", False), **which)
-    seen = (seen_features(shards.load(i), **which) for i in range(shards.n_shards))
-    layout = joined_layout(shards, seen, **features)
+    if layout is None:
+        layout = _layout_of(shards, **features)
     runner = StreamingRunner(shards, layout, how, memory_to_use() if memory is None else memory)
     return ShardedObjective(shards, layout, runner, l1=l1, l2=l2, n_threads=how.n_threads, toward=toward)
+
+
+def _layout_of(
+    shards: Shards,
+    *,
+    weights: WeightsOption = "observed",
+    transitions: TransitionsOption = "all",
+    boundary: bool = False,
+    order: int = 1,
+    n_free: int = 0,
+) -> Layout:
+    """The layout of all shards, of which few are in memory at a time."""
+    check_options(shards.n_labels, weights, transitions, boundary, order)
+    kinds: dict[str, Any] = {"weights": weights, "transitions": transitions, "order": order}
+    seen = (seen_features(shards.load(i), **kinds) for i in range(shards.n_shards))
+    return joined_layout(shards, seen, boundary=boundary, n_free=n_free, **kinds)

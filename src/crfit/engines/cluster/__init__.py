@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from crfit.data.shards import Shards
-from crfit.engines.cluster.runner import Cluster, ClusterRunner, WorkerReport
-from crfit.engines.sharded import ShardedObjective, TermOptions
+from crfit.engines.cluster.runner import Cluster, ClusterRunner
+from crfit.engines.sharded import ShardedObjective, TermOptions, WorkerReport
 from crfit.errors import OptionError
+from crfit.layout import Layout
 from crfit.layout.features import check_options
 from crfit.vectors import Vector
 
@@ -20,6 +21,7 @@ __all__ = ["Cluster", "WorkerReport", "cluster_objective"]
 def cluster_objective(
     shards: Shards,
     client: Any,
+    layout: Layout | None,
     how: TermOptions,
     *,
     l1: float,
@@ -38,6 +40,7 @@ def cluster_objective(
     runner = ClusterRunner(
         shards,
         client if isinstance(client, Cluster) else Cluster(client),
+        layout,
         how,
         weights=weights,
         transitions=transitions,

@@ -50,6 +50,7 @@ class Request(NamedTuple):
     arguments: list[NodeVectors | float]
     own: dict[int, tuple[Any, ...]] | None  # further arguments by shard
     kept: dict[str, NodeVectors]  # the "point" or "direction", unless sent before
+    curvature: tuple[Curvature | None] | None  # what later gradients cache, if that changes
     dtype: str  # of the vectors sent back
 
 
@@ -66,7 +67,7 @@ class Joined(NamedTuple):
 
     attributes: NDArray[np.int64]
     edges: NDArray[np.int64] | None
-    seen: Seen
+    seen: Seen | None
 
 
 def union_of(places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -91,13 +92,14 @@ class Holder:
         return {"crfit": crfit.__version__, "kernels": cpu_level()}
 
     def look(
-        self, source: str | dict[int, Shard], ids: list[int], features: dict[str, Any]
+        self, source: str | dict[int, Shard], ids: list[int], features: dict[str, Any] | None
     ) -> dict[int, Joined]:
-        """Read shards; return what the layout of the whole data needs of them."""
+        """Read shards; return what the layout of the whole data needs of them, only ids if it is there."""
         found = {}
         for i in ids:
             self._waiting[i] = shard = self._shard(source, i)
-            found[i] = Joined(shard.attributes, shard.edges, seen_features(shard, **features))
+            seen = None if features is None else seen_features(shard, **features)
+            found[i] = Joined(shard.attributes, shard.edges, seen)
         return found
 
     def load(
@@ -110,7 +112,8 @@ class Holder:
         """Make the terms of shards."""
         how = replace(how, n_threads=self.n_threads)
         for i, part in parts.items():
-            term = Term(self._waiting.pop(i, None) or self._shard(source, i), part, how)
+            shard = self._waiting.pop(i) if i in self._waiting else self._shard(source, i)
+            term = Term(shard, part, how)
             term.objective.keep_curvature(curvature)
             self._terms[i], self._places[i] = term, part.places
         return {i: self._terms[i].facts for i in parts}
@@ -125,14 +128,12 @@ class Holder:
         for node in gone:
             del self._nodes[node]
 
-    def keep_curvature(self, curvature: Curvature | None) -> None:
-        """Choose what later gradients cache."""
-        for term in self._terms.values():
-            term.objective.keep_curvature(curvature)
-
     def compute(self, request: Request) -> Answer:
         """The sums over the shards of each node."""
         begin, before = time.perf_counter(), self._phases()
+        if request.curvature is not None:
+            for term in self._terms.values():
+                term.objective.keep_curvature(*request.curvature)
         double = [
             [vector.astype(np.float64, copy=False) for vector in one] if isinstance(one, list) else one
             for one in request.arguments
@@ -162,7 +163,8 @@ class Holder:
         if node not in self._nodes:
             places = [self._places[i] for i in node.shards]
             union = union_of(places)
-            own = [None] if node.size == 1 else [np.searchsorted(union, one) for one in places]
+            alone = node.size == 1
+            own = [None if alone else np.searchsorted(union, one).astype(np.int64) for one in places]
             self._nodes[node] = len(union), own
         n_weights, indices = self._nodes[node]
         total = TreeSum(n_weights, request.dtype)

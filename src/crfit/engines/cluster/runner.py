@@ -13,7 +13,6 @@ restarts those that died and shows them on its dashboard.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,11 +23,20 @@ from numpy.typing import NDArray
 
 import crfit
 from crfit.checks import check_number
-from crfit.data.shards import Shard, Shards
+from crfit.data.shards import FolderShards, Shard, Shards
 from crfit.engines.cluster.holder import Answer, Holder, Joined, Node, Request, union_of
 from crfit.engines.objective import Curvature
 from crfit.engines.profile import Phases
-from crfit.engines.sharded import PINNED, Facts, Part, Runner, TermOptions, TreeSum, for_each
+from crfit.engines.sharded import (
+    PINNED,
+    Facts,
+    Part,
+    Runner,
+    TermOptions,
+    TreeSum,
+    WorkerReport,
+    for_each,
+)
 from crfit.errors import ClusterError, CrfitError, OptionError
 from crfit.layout import Layout
 from crfit.layout.sharded import ShardLayout, joined_layout, shard_layout
@@ -46,32 +54,6 @@ class _LostError(Exception):
     """The worker does not answer."""
 
 
-@dataclass(frozen=True)
-class WorkerReport:
-    """What a worker has done so far.
-
-    Parameters
-    ----------
-    address : str
-        Its address in Dask.
-    shards : int
-        Number of shards that it holds now.
-    seconds : float
-        Seconds of computing.
-    sent, received : int
-        Bytes of weights sent to it, and received from it.
-    lost : bool
-        Whether it was given up.
-    """
-
-    address: str
-    shards: int
-    seconds: float
-    sent: int
-    received: int
-    lost: bool
-
-
 @dataclass
 class _Worker:
     address: str
@@ -79,6 +61,7 @@ class _Worker:
     future: Future  # of its Holder, which lives as long as this
     shards: set[int] = field(default_factory=set)
     known: dict[tuple[str, Node], int] = field(default_factory=dict)  # numbers of the vectors it has
+    curvature: int = 0  # number of what it caches
     seconds: float = 0.0
     sent: int = 0
     received: int = 0
@@ -176,7 +159,8 @@ def _local_size(text: str) -> tuple[int, int]:
 
 def nodes_of(shards: Iterable[int]) -> list[Node]:
     """The largest nodes of the tree whose shards are all among these."""
-    there, found = set(shards), []
+    there = set(shards)
+    found: list[Node] = []
     for first in sorted(there):
         if found and first < found[-1].first + found[-1].size:
             continue
@@ -199,24 +183,28 @@ def spread(shards: Sequence[int], tokens: Sequence[int], threads: Mapping[str, i
 class ClusterRunner(Runner):
     """Computes on the workers of a Dask cluster."""
 
-    def __init__(self, shards: Shards, cluster: Cluster, how: TermOptions, **features: Any) -> None:
+    def __init__(
+        self, shards: Shards, cluster: Cluster, layout: Layout | None, how: TermOptions, **features: Any
+    ) -> None:
         self.cluster, self.how = cluster, how
         self._shards, self._tokens = shards, [size[1] for size in shards.sizes]
         self._workers: dict[str, _Worker] = {}
         self._lost: list[_Worker] = []
         self._banned: set[str] = set()
         self._curvature: Curvature | None = None
-        self._curvature_given = False
+        self._n_curvatures = 0
         self._looked = 0.0
         self._unions: dict[Node, NDArray[np.int64]] = {}
         self.phases = Phases()
         self._parts: list[ShardLayout] = []
         self._welcome(wait=True)
-        seen_options = {k: v for k, v in features.items() if k in ("weights", "transitions", "order")}
-        joined = self._look(seen_options)
+        options = {k: v for k, v in features.items() if k in ("weights", "transitions", "order")}
+        joined = self._look(options if layout is None else None)
         every = [joined[i] for i in range(shards.n_shards)]
-        self.layout: Layout = joined_layout(shards, (one.seen for one in every), **features)
-        self._parts = [shard_layout(self.layout, one.attributes, one.edges) for one in every]
+        if layout is None:
+            layout = joined_layout(shards, (one.seen for one in every if one.seen is not None), **features)
+        self.layout = layout
+        self._parts = [shard_layout(layout, one.attributes, one.edges) for one in every]
         self._found: dict[int, Facts] = {}
         self._assign()
         self.facts = [self._found[i] for i in range(shards.n_shards)]
@@ -268,9 +256,9 @@ class ClusterRunner(Runner):
 
     def keep_curvature(self, curvature: Curvature | None) -> None:
         """Choose what later gradients cache."""
+        # Sent with the next request: a trainer may be closed when there is no cluster any more.
         self._curvature = for_each(curvature, self._shards.n_shards)
-        self._curvature_given = True
-        self._ask(dict.fromkeys(self._workers, ("keep_curvature", (self._curvature,))))
+        self._n_curvatures += 1
 
     def close(self) -> None:
         """Let the workers forget the data."""
@@ -318,10 +306,13 @@ class ClusterRunner(Runner):
                 kept[name] = of_nodes(whole)
         further = None if own is None else {i: own[i] for node in nodes for i in node.shards}
         split = [of_nodes(one) if isinstance(one, np.ndarray) else one for one in arguments]
-        return Request(call, self.at, nodes, split, further, kept, self.cluster.wire)
+        curvature = None if worker.curvature == self._n_curvatures else (self._curvature,)
+        return Request(call, self.at, nodes, split, further, kept, curvature, self.cluster.wire)
 
     def _learn(self, worker: _Worker, request: Request, answer: Answer) -> None:
         """Set what the worker has now, and what it did."""
+        if request.curvature is not None:
+            worker.curvature = self._n_curvatures
         if request.call == "gradient":
             worker.known = {("point", node): request.at.point for node in request.nodes}
         numbers = {"point": request.at.point, "direction": request.at.line}
@@ -333,7 +324,7 @@ class ClusterRunner(Runner):
 
     # Who holds which shard.
 
-    def _look(self, options: dict[str, Any]) -> dict[int, Joined]:
+    def _look(self, options: dict[str, Any] | None) -> dict[int, Joined]:
         """Let the workers read the shards that they will get."""
         found: dict[int, Joined] = {}
         while missing := [i for i in range(self._shards.n_shards) if i not in found]:
@@ -386,8 +377,9 @@ class ClusterRunner(Runner):
 
     def _source(self, ids: Iterable[int]) -> str | dict[int, Shard]:
         """Where workers read shards: a folder, or the shards themselves if they are only in this process."""
-        folder: str | None = getattr(self._shards, "folder", None)
-        return {i: self._shards.load(i) for i in ids} if folder is None else folder
+        if isinstance(self._shards, FolderShards):
+            return str(self._shards.folder.resolve())
+        return {i: self._shards.load(i) for i in ids}
 
     def _threads(self) -> dict[str, int]:
         return {name: worker.n_threads for name, worker in self._workers.items()}
@@ -411,7 +403,7 @@ class ClusterRunner(Runner):
                 return
             if time.monotonic() - begin > self.cluster.wait:
                 raise ClusterError(
-                    f"no worker of the cluster answers, and none came within {self.cluster.wait:g} s: start some"
+                    f"no worker of the cluster answers, and none came in {self.cluster.wait:g} s: start some"
                 )
             time.sleep(0.1)
 
@@ -424,10 +416,9 @@ class ClusterRunner(Runner):
         }
         if not futures:
             return
-        from distributed import wait as wait_for
-
-        with contextlib.suppress(TimeoutError):
-            wait_for(list(futures.values()), timeout=max(self.cluster.patience, 10.0))
+        until = time.monotonic() + max(self.cluster.patience, 10.0)
+        while not all(future.done() for future in futures.values()) and time.monotonic() < until:
+            time.sleep(0.01)
         started = {}
         for name, future in futures.items():
             if future.status == "error":
