@@ -109,7 +109,7 @@ class FitOptions:
     penalize_intercept: bool = False
     n_threads: int | None = None  # None: all cores; the result does not depend on it
     device: str = "cpu"
-    memory: float | None = None  # bytes for shards in a folder; None: half of what there is
+    max_memory: float | None = None  # bytes for shards in a folder; None: half of what there is
     stop: Stop | None = None
     seed: int = 0  # for a trainer chosen by "auto"; others got it from `trainers.resolve`
     merge: MergeOption = "auto"  # train attributes that are equal on the data as one attribute
@@ -350,7 +350,7 @@ def make_problem(
     if layout is None:
         own = ["weights", "transitions", "boundary", "order", "n_free"]
         if isinstance(dataset, FolderShards):
-            on["memory"] = options.memory
+            on["max_memory"] = options.max_memory
         elif not isinstance(dataset, Shards):
             own.append("min_count")
         on |= {name: getattr(options, name) for name in own}

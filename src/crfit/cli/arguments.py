@@ -152,8 +152,8 @@ DEVICE: Row = (
     library_default("device", type=click.Choice(list(ENGINES))),
 )
 
-MEMORY: Row = (
-    "--memory MB",
+MAX_MEMORY: Row = (
+    "--max-memory MB",
     "Megabytes for training on shards; what does not fit is read again in each pass.  [default: half of all]",
     {"type": _AMOUNT},
 )
@@ -275,7 +275,7 @@ def open_shards(given: dict[str, Any], named: Collection[str]) -> FolderShards |
 
 def shards_to_train(shards: FolderShards, given: dict[str, Any], *, in_parts: bool = False) -> TrainingData:
     """All shards as one dataset if training fits into memory, otherwise or `in_parts` as they are."""
-    memory = None if given["memory"] is None else MEGABYTE * given["memory"]
+    memory = None if given["max_memory"] is None else MEGABYTE * given["max_memory"]
     read = shards.input_format, shards.template, list[text.Input]()
     if not in_parts and fits_as_one(shards, given["weights"] == "all", memory):
         return TrainingData(shards.whole(), *read)

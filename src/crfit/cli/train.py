@@ -154,7 +154,7 @@ _OPTIONS = [
             {"default": None},
         ),
         shared.DEVICE,
-        shared.MEMORY,
+        shared.MAX_MEMORY,
     ),
     *section(
         "CRFsuite parameters (docs/crfsuite.md)",
@@ -242,7 +242,7 @@ def command(context: click.Context, /, **given: Any) -> int:
         stop=stop,
         merge="auto" if given["merge"] is None else given["merge"],
         scheme=None if given["scheme"] == "none" else given["scheme"],
-        memory=None if given["memory"] is None else MEGABYTE * given["memory"],
+        max_memory=None if given["max_memory"] is None else MEGABYTE * given["max_memory"],
         costs={(true, predicted): cost for true, predicted, cost in given["costs"]},
         **{name: given[name] for name in _AS_GIVEN},
     )
@@ -284,8 +284,8 @@ def _shards(given: dict[str, Any], named: Collection[str]) -> FolderShards | Non
     """The shards to train on, None for text files; an error for options that they do not have."""
     shards = shared.open_shards(given, named)
     if shards is None:
-        if given["memory"] is not None:
-            raise OptionError("memory", given["memory"], "is for training on a folder of crfit index")
+        if given["max_memory"] is not None:
+            raise OptionError("max_memory", given["max_memory"], "is for training on a folder of crfit index")
         return None
     if given["task"] == "classify":
         raise OptionError("task", given["task"], "shards hold sequences, not items: give the text itself")

@@ -112,7 +112,7 @@ def make_objective(
     costs: NDArray[np.float64] | None = None,
     toward: NDArray[np.float64] | None = None,
     client: Any = None,
-    memory: float | None = None,
+    max_memory: float | None = None,
 ) -> EngineObjective:
     """Create the function to minimise from a labelled dataset.
 
@@ -161,7 +161,7 @@ def make_objective(
     client : Cluster, distributed.Client or str, optional
         For device="cluster": a `crfit.cluster.Cluster`, or what it takes. A dataset in one piece is split
         into 16 parts.
-    memory : float, optional
+    max_memory : float, optional
         For shards in a folder: bytes that they and vectors of weights may take. Shards beyond it are read
         again in each pass over the data; results do not depend on it. By default half of the memory that
         the process may use.
@@ -180,8 +180,8 @@ def make_objective(
     """
     if isinstance(dataset, str | os.PathLike):
         dataset = Shards.open(dataset)
-    if memory is not None and (not isinstance(dataset, FolderShards) or device == "cluster"):
-        raise OptionError("memory", memory, "is for shards in a folder: leave it out")
+    if max_memory is not None and (not isinstance(dataset, FolderShards) or device == "cluster"):
+        raise OptionError("max_memory", max_memory, "is for shards in a folder: leave it out")
     if not isinstance(dataset, Shards):
         _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
     if layout is not None:
@@ -219,7 +219,7 @@ def make_objective(
             from crfit.engines.streaming import streaming_objective
 
             return streaming_objective(
-                dataset, layout, how, l1=l1, l2=l2, toward=toward, memory=memory, **given
+                dataset, layout, how, l1=l1, l2=l2, toward=toward, max_memory=max_memory, **given
             )
         return sharded_objective(dataset, layout, how, l1=l1, l2=l2, toward=toward, **given)
     if layout is None:

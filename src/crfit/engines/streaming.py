@@ -186,15 +186,15 @@ def streaming_objective(
     l1: float,
     l2: float,
     toward: Vector | None = None,
-    memory: float | None = None,
+    max_memory: float | None = None,
     **features: Any,
 ) -> ShardedObjective:
     """The objective of shards in a folder; without a layout, `features` are options of `make_layout`."""
-    if memory is not None:
-        check_number("memory", memory, at_least=0.0)
+    if max_memory is not None:
+        check_number("max_memory", max_memory, at_least=0.0)
     if layout is None:
         layout = _layout_of(shards, **features)
-    runner = StreamingRunner(shards, layout, how, memory_to_use() if memory is None else memory)
+    runner = StreamingRunner(shards, layout, how, memory_to_use() if max_memory is None else max_memory)
     return ShardedObjective(shards, layout, runner, l1=l1, l2=l2, n_threads=how.n_threads, toward=toward)
 
 
