@@ -109,7 +109,7 @@ class FitOptions:
     penalize_intercept: bool = False
     n_threads: int | None = None  # None: all cores; the result does not depend on it
     device: str = "cpu"
-    max_memory: float | None = None  # bytes for shards in a folder; None: half of what there is
+    max_memory: float | None = None  # bytes for shards in a folder; None: half of the memory
     stop: Stop | None = None
     seed: int = 0  # for a trainer chosen by "auto"; others got it from `trainers.resolve`
     merge: MergeOption = "auto"  # train attributes that are equal on the data as one attribute

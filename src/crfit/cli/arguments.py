@@ -257,7 +257,7 @@ def read_training(
 def open_shards(given: dict[str, Any], named: Collection[str]) -> FolderShards | None:
     """The shards if a folder is given to train on. Sets: `min_count` in `given`.
 
-    Raises OptionError for options that tell how to read text.
+    Raises OptionError for options about reading text.
     """
     files = given["files"]
     if not any(os.path.isdir(name) for name in files):

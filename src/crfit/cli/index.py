@@ -47,12 +47,12 @@ _OPTIONS = [
 
 
 class _Progress:
-    """Shows how far reading is on standard error: one live line on a terminal, else one every few seconds."""
+    """Shows progress on standard error: one live line on a terminal, else one every few seconds."""
 
     def __init__(self, files: tuple[str, ...], every_seconds: float = 5.0) -> None:
         self.every, self.begin, self.last = every_seconds, time.perf_counter(), -1e9
         self.live = sys.stderr is not None and sys.stderr.isatty()
-        # Of files that are not compressed, the size tells how much is left.
+        # The size of what is left is known for files that are not compressed.
         known = all(os.path.isfile(name) and not is_compressed(name) for name in files)
         self.n_bytes = sum(os.path.getsize(name) for name in files) if known else None
         self.width = 0

@@ -68,7 +68,15 @@ class Shard(NamedTuple):
 
 
 class ShardSize(NamedTuple):
-    """Size of a shard: sequences, positions, and bytes of its arrays."""
+    """Size of a shard.
+
+    Attributes
+    ----------
+    n_sequences, n_tokens : int
+        Number of sequences and of positions.
+    n_bytes : int
+        Bytes of its arrays.
+    """
 
     n_sequences: int
     n_tokens: int
@@ -85,7 +93,7 @@ class Shards(ABC):
     n_attributes, n_edge_attributes : int
         Sizes of the alphabets.
     label_alphabet, attribute_alphabet, edge_alphabet : Alphabet
-        Names of the ids. Those of attributes are made when they are asked for.
+        Names of the ids. Those of attributes are made when needed.
     plain_transitions, features, n_columns, source
         As in `Dataset`.
     """

@@ -34,7 +34,7 @@ class PassEnded(Exception):  # noqa: N818
 
 
 def end_pass_if_hurried() -> None:
-    """Raise `PassEnded` if the run in this thread should end soon, and can do without its step."""
+    """Raise `PassEnded` if the run in this thread should end soon, and has an earlier step to return."""
     asked = _end_pass.get()
     if asked is not None and asked():
         raise PassEnded
