@@ -110,6 +110,7 @@ class FitOptions:
     n_threads: int | None = None  # None: all cores; the result does not depend on it
     device: str = "cpu"
     max_memory: float | None = None  # bytes for shards in a folder; None: half of the memory
+    client: Any = None  # for device="cluster": a `crfit.cluster.Cluster` or what it takes
     stop: Stop | None = None
     seed: int = 0  # for a trainer chosen by "auto"; others got it from `trainers.resolve`
     merge: MergeOption = "auto"  # train attributes that are equal on the data as one attribute
@@ -337,6 +338,8 @@ def make_problem(
     """Return the objective, on a dataset without the rare attributes, or with the given layout."""
     l2 = trainers.penalty_for(options.trainer, options.l2)
     on: dict[str, Any] = {"device": options.device, "n_threads": options.n_threads}
+    if options.client is not None:
+        on["client"] = options.client
     if options.scheme_in_training:
         names = dataset.label_alphabet.strings()
         on["constraints"] = make_constraints(names, scheme=choose_scheme(dataset, options))
@@ -543,7 +546,8 @@ def choose_merging(
     if merge != "auto" and not isinstance(merge, bool):
         raise OptionError("merge", merge, "give True, False or 'auto'")
     was_merged = None if state is None else state.facts.get("n_merged", 0) > 0
-    if hasattr(objective.dataset, "n_shards"):
+    data: Dataset | Shards = objective.dataset
+    if isinstance(data, Shards):
         if merge is True or was_merged:
             raise OptionError("merge", True, "equal attributes may be in different shards: leave it out")
         return None

@@ -35,7 +35,7 @@ def cluster_objective(
 ) -> ShardedObjective:
     """The objective on the workers of a cluster; the others are options of `make_layout`."""
     if client is None:
-        raise OptionError("client", None, "give a distributed.Client, an address or 'local[4]'")
+        raise OptionError("client", None, "name the cluster: a distributed.Client, an address or 'local[4]'")
     check_options(shards.n_labels, weights, transitions, boundary, order)
     runner = ClusterRunner(
         shards,

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 #: Seconds between looks for workers that have joined.
 LOOK_EVERY = 2.0
+#: Run by processes started here: Ctrl-C goes to all of them, and it is for the trainer to stop.
+IGNORE_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
 class _LostError(Exception):
@@ -103,10 +105,30 @@ class Cluster:
         self.client = self._connected(client) if isinstance(client, str) else client
 
     @property
+    def n_workers(self) -> int:
+        """Number of workers at the moment."""
+        return len(self.threads())
+
+    @property
     def dashboard(self) -> str | None:
         """Address of Dask's dashboard; None without one."""
         link: str | None = self.client.dashboard_link
         return link if self.client.scheduler_info()["services"].get("dashboard") else None
+
+    def threads(self) -> dict[str, int]:
+        """Number of threads of each worker, by address."""
+        found: dict[str, int] = self.run(self.client.scheduler.ncores)
+        return found
+
+    def run(self, work: Any, *arguments: Any) -> Any:
+        """Run a coroutine where the client runs; ClusterError if the scheduler is gone."""
+        try:
+            return self.client.sync(work, *arguments)
+        except (OSError, RuntimeError) as error:
+            raise ClusterError(
+                f"the scheduler of the cluster is gone ({error}): start the cluster again and resume the run "
+                "from a checkpoint"
+            ) from error
 
     def close(self) -> None:
         """Disconnect, and end processes that were started on this machine."""
@@ -131,10 +153,11 @@ class Cluster:
                 memory_limit=0,  # terms cannot be moved to disk, so pausing at a limit helps nobody
                 dashboard_address=":0",
                 silence_logs=50,
+                preload=[IGNORE_INTERRUPTS],
             )
             return distributed.Client(self._local, set_as_default=False)
         try:
-            return distributed.Client(address, set_as_default=False, timeout=self.wait)
+            return distributed.Client(address, set_as_default=False, timeout=min(self.wait, 30.0))
         except (OSError, ValueError, TimeoutError) as error:
             remedy = f"no scheduler answers there ({error}): give tcp://HOST:PORT or local[N]"
             raise OptionError("cluster", address, remedy) from None
@@ -391,7 +414,7 @@ class ClusterRunner(Runner):
             return
         while True:
             self._looked = time.monotonic()
-            there: dict[str, int] = self.cluster.client.nthreads()
+            there = self.cluster.threads()
             for name in [name for name in self._workers if name not in there]:
                 self._give_up(name)
             self._banned &= there.keys()  # another process may get the address of one that died
@@ -451,7 +474,7 @@ class ClusterRunner(Runner):
         """Call a method of each holder; workers that do not answer are given up and missing in the result."""
         if not calls:
             return {}
-        answers: dict[str, Any] = self.cluster.client.sync(self._ask_all, calls)
+        answers: dict[str, Any] = self.cluster.run(self._ask_all, calls)
         for name, answer in list(answers.items()):
             if isinstance(answer, _LostError):
                 self._give_up(name)
