@@ -269,7 +269,7 @@ void bind_readers(nb::module_& m) {
                 "tuple[dict[str, typing.Any], Alphabet, Alphabet, Alphabet, int]"),
         "Convert texts to (arrays, attribute alphabet, label alphabet, edge alphabet, n_dropped).\n\n"
         "Attributes and edges not in the given alphabets are dropped and counted; new labels are added to a copy.\n"
-        "For texts that continue files: n_columns of the rows before, 0 if there are none, and lines_before each.");
+        "For texts that continue files: n_columns of the rows before them (0: unknown), and lines_before each text.");
   m.def("json_members", &json_members, "text"_a,
         nb::sig("def json_members(text: bytes) -> "
                 "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64]]"),

@@ -11,15 +11,13 @@ from typing import Any
 import click
 
 from crfit.cli import arguments as shared
-from crfit.cli.arguments import COMMON, INPUT, section
+from crfit.cli.arguments import COMMON, INPUT, MEGABYTE, section
 from crfit.cli.output import Verb, debug_option, say, table
 from crfit.data.indexing import SHARD_BYTES, Indexed, check_target, index_files
 from crfit.errors import OptionError
 from crfit.features import load as load_features
 from crfit.files import is_compressed
 from crfit.threads import resolve_threads
-
-_MEGABYTE = 1e6
 
 _OPTIONS = [
     *section(
@@ -36,8 +34,8 @@ _OPTIONS = [
             "--shard-size MB",
             "About how large a shard is, in megabytes; reading takes several times as much for each thread.",
             {
-                "default": SHARD_BYTES / _MEGABYTE,
-                "show_default": f"{SHARD_BYTES / _MEGABYTE:g}",
+                "default": SHARD_BYTES / MEGABYTE,
+                "show_default": f"{SHARD_BYTES / MEGABYTE:g}",
                 "type": click.FloatRange(min=0, min_open=True),
             },
         ),
@@ -49,12 +47,12 @@ _OPTIONS = [
 
 
 class _Progress:
-    """Shows how far reading is on standard error: one live line on a terminal, else one every few seconds."""
+    """Shows progress on standard error: one live line on a terminal, else one every few seconds."""
 
     def __init__(self, files: tuple[str, ...], every_seconds: float = 5.0) -> None:
         self.every, self.begin, self.last = every_seconds, time.perf_counter(), -1e9
         self.live = sys.stderr is not None and sys.stderr.isatty()
-        # Of files that are not compressed, the size tells how much is left.
+        # The size of what is left is known for files that are not compressed.
         known = all(os.path.isfile(name) and not is_compressed(name) for name in files)
         self.n_bytes = sum(os.path.getsize(name) for name in files) if known else None
         self.width = 0
@@ -65,9 +63,9 @@ class _Progress:
         if sys.stderr is None or not (self.live or over or now - self.last >= self.every):
             return
         self.last = now
-        text = f"read {indexed.n_bytes / _MEGABYTE:,.0f} MB"
+        text = f"read {indexed.n_bytes / MEGABYTE:,.0f} MB"
         if self.n_bytes and not indexed.n_written:
-            text += f" of {self.n_bytes / _MEGABYTE:,.0f}"
+            text += f" of {self.n_bytes / MEGABYTE:,.0f}"
         text += f", {indexed.n_tokens:,} tokens in {now - self.begin:.1f} s"
         if indexed.n_written:
             text += f"; wrote {indexed.n_written} of {indexed.n_read} shards"
@@ -114,7 +112,7 @@ def command(**given: Any) -> int:
         min_count=given["min_count"],
         missing=given["missing"],
         label_separator=given["label_separator"],
-        shard_bytes=given["shard_size"] * _MEGABYTE,
+        shard_bytes=given["shard_size"] * MEGABYTE,
         n_threads=resolve_threads(given["n_threads"]),
         overwrite=given["overwrite"],
         callback=None if given["no_progress"] else _Progress(files),
@@ -127,7 +125,7 @@ def command(**given: Any) -> int:
         return 0
     if shards.template is not None and given["template"] is None and not given["no_progress"]:
         say(shared.default_template_used(shards.template))
-    size = f"{shards.n_shards:,} of together {shards.n_bytes / _MEGABYTE:,.1f} MB"
+    size = f"{shards.n_shards:,} of together {shards.n_bytes / MEGABYTE:,.1f} MB"
     told = f"{shards.n_sequences:,} sequences, {shards.n_tokens:,} tokens, {shards.n_labels:,} labels"
     table(
         [

@@ -17,8 +17,18 @@ from crfit import trainers
 from crfit.checks import json_ready
 from crfit.cli import arguments as shared
 from crfit.cli import retraining
-from crfit.cli.arguments import COMMON, INPUT, MODEL, STOPPING, TrainingData, library_default, section
+from crfit.cli.arguments import (
+    COMMON,
+    INPUT,
+    MEGABYTE,
+    MODEL,
+    STOPPING,
+    TrainingData,
+    library_default,
+    section,
+)
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
+from crfit.data.shards import FolderShards
 from crfit.data.templates import Template, detect_dialect, load_template
 from crfit.engines.profile import HEADINGS, profile_rows
 from crfit.errors import CrfitError, ModelFileError, OptionError
@@ -144,6 +154,7 @@ _OPTIONS = [
             {"default": None},
         ),
         shared.DEVICE,
+        shared.MAX_MEMORY,
         (
             "--cluster ADDRESS",
             "Compute on a Dask cluster: tcp://HOST:PORT of its scheduler, or local[N] for N processes here.",
@@ -201,7 +212,8 @@ _OPTIONS = [
     cls=Verb,
     epilog="Ctrl-C stops after the current iteration and saves the model. Input formats: docs/input.md. "
     "Features: docs/features.md. Penalties: docs/penalties.md. Stopping and resuming: docs/watching.md. Old "
-    "models, and files of annotation tools: docs/retraining.md. Clusters: docs/cluster.md.",
+    "models, and files of annotation tools: docs/retraining.md. Data larger than memory: docs/large-data.md. "
+    "Clusters: docs/cluster.md.",
 )
 @click.argument("files", metavar="TRAIN...", nargs=-1, required=True, type=click.Path())
 @shared.options(_OPTIONS)
@@ -218,6 +230,7 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train train.txt -m small.crfit --l1 0.5 --l2 0.1
       crfit train mail.crfsuite -m spam.crfit --task classify
       crfit train train.txt fixed.jsonl -m new.crfit --init old.crfit
+      crfit train shards -m large.crfit
       crfit train train.txt -m ner.crfit --cluster tcp://10.0.0.1:8786
     """  # noqa: D301
     begin = time.perf_counter()
@@ -229,6 +242,7 @@ def command(context: click.Context, /, **given: Any) -> int:
         if "seed" in state.options and "seed" in named:
             settings.setdefault("seed", given["seed"])  # an error if the run has another
     old = retraining.load_old(given, named)
+    shards = _shards(given, named)
     _check_task(context, given)
     _check_files(given)
     n_threads = resolve_threads(given["n_threads"])
@@ -239,12 +253,16 @@ def command(context: click.Context, /, **given: Any) -> int:
         stop=stop,
         merge="auto" if given["merge"] is None else given["merge"],
         scheme=None if given["scheme"] == "none" else given["scheme"],
+        max_memory=None if given["max_memory"] is None else MEGABYTE * given["max_memory"],
         costs={(true, predicted): cost for true, predicted, cost in given["costs"]},
         **{name: given[name] for name in _AS_GIVEN},
     )
     options = context.with_resource(_cluster(given, named, options))
     encoding, all_names = old.encoding, old.model is not None
-    training = shared.read_training(given, n_threads, options.task, encoding)
+    if shards is None:
+        training = shared.read_training(given, n_threads, options.task, encoding)
+    else:
+        training = shared.shards_to_train(shards, given, in_parts=given["cluster"] is not None)
     dev = shared.read_held_out(given, training, n_threads, options.task, encoding, all_names=all_names)
     if old.model is None:
         training.sources.clear()  # the texts are read
@@ -265,11 +283,28 @@ def command(context: click.Context, /, **given: Any) -> int:
         seconds = {"reading": read - begin, **parts, "saving": time.perf_counter() - trained}
     if guarded.guard.interrupted:
         say(f"saved the model after {fit.result.iterations} iterations to {given['model']}")
-    compared = retraining.compare(old, fit.model, training, dev, given, n_threads)
+    compared = []
+    if training.shards is None:
+        compared = retraining.compare(old, fit.model, training, dev, given, n_threads)
     _report(given, fit, seconds, compared, guarded.workers)
     if guarded.guard.interrupted:
         return INTERRUPTED
     return FAILURE if fit.result.reason is StopReason.DIVERGED or any(c.failed for c in callbacks) else 0
+
+
+def _shards(given: dict[str, Any], named: Collection[str]) -> FolderShards | None:
+    """The shards to train on, None for text files; an error for options that they do not have."""
+    shards = shared.open_shards(given, named)
+    if shards is None:
+        if given["max_memory"] is not None:
+            raise OptionError("max_memory", given["max_memory"], "is for training on a folder of crfit index")
+        return None
+    if given["max_memory"] is not None and given["cluster"] is not None:
+        remedy = "workers of a cluster hold all of their shards: leave it out"
+        raise OptionError("max_memory", given["max_memory"], remedy)
+    if given["task"] == "classify":
+        raise OptionError("task", given["task"], "shards hold sequences, not items: give the text itself")
+    return shards
 
 
 @contextlib.contextmanager
@@ -397,7 +432,7 @@ def _fit(
             say(f"training {data.n_labels} classes, each against the rest")
     try:
         return fit_dataset(
-            data,
+            data if training.shards is None else training.shards,
             options,
             dev=dev,
             callbacks=callbacks,

@@ -153,7 +153,7 @@ class Alphabet:
 
 
 class Numbers(Alphabet):
-    """The strings "0", "1", ..., "n - 1", locked: ids without names, made only if they are asked for.
+    """The strings "0", "1", ..., "n - 1", locked: ids without names, made only when needed.
 
     The ids of a shard (`crfit.data.shards`) take no memory this way; training never asks for names.
     """

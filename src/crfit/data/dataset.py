@@ -17,7 +17,7 @@ alphabet, its concatenated strings (``label_alphabet.bytes``) and their offsets 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any
@@ -354,6 +354,10 @@ class Dataset:
             )
             changes |= {"edge_ptr": edge_ptr, "edge_ids": edge_ids, "edge_alphabet": alphabet}
         return replace(self, **changes)
+
+    def parts(self) -> Iterator[Dataset]:
+        """The dataset itself; several for `crfit.data.shards.Shards`."""
+        yield self
 
     def subset(self, sequence_ids: ArrayLike) -> Dataset:
         """Select sequences by index, in any order, with repetition.

@@ -346,7 +346,7 @@ def _runs(streams: Sequence[_Begun], reading: Reading, size: float) -> Iterator[
 
 
 class _Task(NamedTuple):
-    """The text of a run; rows before it have `n_columns`, 0 if there are none."""
+    """The text of a run; rows before it have `n_columns`, 0 if it is the first."""
 
     number: int
     pieces: list[Piece]

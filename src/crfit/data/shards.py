@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from crfit.data.dataset import (
 from crfit.data.label_sets import LabelSets
 from crfit.data.templates import Template
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
+from crfit.data.text import Format
 from crfit.errors import DataError, ModelFileError, OptionError
 from crfit.features import Features
 from crfit.features.stored import restore_features, store_features
@@ -67,7 +68,15 @@ class Shard(NamedTuple):
 
 
 class ShardSize(NamedTuple):
-    """Size of a shard: sequences, positions, and bytes of its arrays."""
+    """Size of a shard.
+
+    Attributes
+    ----------
+    n_sequences, n_tokens : int
+        Number of sequences and of positions.
+    n_bytes : int
+        Bytes of its arrays.
+    """
 
     n_sequences: int
     n_tokens: int
@@ -84,7 +93,7 @@ class Shards(ABC):
     n_attributes, n_edge_attributes : int
         Sizes of the alphabets.
     label_alphabet, attribute_alphabet, edge_alphabet : Alphabet
-        Names of the ids. Those of attributes are made when they are asked for.
+        Names of the ids. Those of attributes are made when needed.
     plain_transitions, features, n_columns, source
         As in `Dataset`.
     """
@@ -155,6 +164,10 @@ class Shards(ABC):
         """Split a dataset in memory into at most `n` shards of about equal size, in its order."""
         return _MemoryShards(dataset, n)
 
+    def parts(self) -> Iterator[Dataset]:
+        """The datasets of the shards, one after the other."""
+        return (self.load(i).dataset for i in range(self.n_shards))
+
     def whole(self) -> Dataset:
         """All shards as one dataset, the same as without shards."""
         return joined([self.load(i) for i in range(self.n_shards)], self)
@@ -216,6 +229,8 @@ class FolderShards(Shards):
         Attributes at fewer positions than this were dropped.
     """
 
+    input_format: Format
+
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         path = self.folder / INDEX
@@ -247,7 +262,9 @@ class FolderShards(Shards):
         template = header["template"]
         self.template = None if template is None else Template(**template)
         self.plain_transitions = bool(header["plain_transitions"])
-        self.input_format, self.source = str(header["input_format"]), str(header["source"])
+        self.input_format, self.source = header["input_format"], str(header["source"])
+        if self.input_format not in get_args(Format):
+            raise ValueError(f"its input format is {self.input_format!r}")
         self.n_columns = None if header["n_columns"] is None else int(header["n_columns"])
         self.min_count = int(header["min_count"])
 

@@ -81,8 +81,8 @@ class Stream:
     def pieces(self, *, by_line: bool, at_least: Callable[[], int] = lambda: 0) -> Iterator[Piece]:
         """Yield whole sequences as soon as they are there, or one empty piece if the text has no sequence.
 
-        With `by_line` each line is a sequence, as in JSON lines. Otherwise a blank line ends one. All but the
-        last piece have `at_least` so many bytes, which is asked for anew after each.
+        With `by_line` each line is a sequence, as in JSON lines. Otherwise a blank line ends one. Pieces have
+        ``at_least()`` bytes, called before each; the last one has what is left.
         """
         n_lines, found = 0, False
         for data in self._cut(by_line, at_least):

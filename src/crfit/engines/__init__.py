@@ -7,6 +7,7 @@ support the order.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from crfit.checks import check_whole_number, place
 from crfit.data import Dataset
 from crfit.data.label_sets import LabelSets
-from crfit.data.shards import Shards
+from crfit.data.shards import FolderShards, Shards
 from crfit.engines.decoding import Decoder, Inference
 from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import CrfitWarning, DataError, OptionError
@@ -93,7 +94,7 @@ def choose_engine(device: str, order: int, *, warn: bool = True) -> Engine:
 
 
 def make_objective(
-    dataset: Dataset | Shards,
+    dataset: Dataset | Shards | str | os.PathLike[str],
     layout: Layout | None = None,
     *,
     l2: float = DEFAULT_L2,
@@ -111,13 +112,15 @@ def make_objective(
     costs: NDArray[np.float64] | None = None,
     toward: NDArray[np.float64] | None = None,
     client: Any = None,
+    max_memory: float | None = None,
 ) -> EngineObjective:
     """Create the function to minimise from a labelled dataset.
 
     Parameters
     ----------
-    dataset : Dataset or Shards
-        Labelled sequences, in one piece or in parts. For parts only batch trainers are available.
+    dataset : Dataset, Shards or path
+        Labelled sequences, in one piece or in parts. For parts only batch trainers are available. A path is a
+        folder of shards that ``crfit index`` has written.
     layout : Layout, optional
         Which features have a weight; by default from the options `weights`, `transitions`, `boundary`,
         `order` and `n_free`.
@@ -158,6 +161,10 @@ def make_objective(
     client : Cluster, distributed.Client or str, optional
         For device="cluster": a `crfit.cluster.Cluster`, or what it takes. A dataset in one piece is split
         into 8 parts.
+    max_memory : float, optional
+        For shards in a folder: bytes that they and vectors of weights may take. Shards beyond it are read
+        again in each pass over the data; results do not depend on it. By default half of the memory that
+        the process may use.
 
     Returns
     -------
@@ -171,6 +178,10 @@ def make_objective(
     OptionError
         An option is invalid or contradicts `layout`.
     """
+    if isinstance(dataset, str | os.PathLike):
+        dataset = Shards.open(dataset)
+    if max_memory is not None and (not isinstance(dataset, FolderShards) or device == "cluster"):
+        raise OptionError("max_memory", max_memory, "is for shards in a folder: leave it out")
     if not isinstance(dataset, Shards):
         _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
     if layout is not None:
@@ -204,6 +215,12 @@ def make_objective(
             from crfit.engines.cluster import cluster_objective
 
             return cluster_objective(dataset, client, layout, how, l1=l1, l2=l2, toward=toward, **given)
+        if isinstance(dataset, FolderShards):
+            from crfit.engines.streaming import streaming_objective
+
+            return streaming_objective(
+                dataset, layout, how, l1=l1, l2=l2, toward=toward, max_memory=max_memory, **given
+            )
         return sharded_objective(dataset, layout, how, l1=l1, l2=l2, toward=toward, **given)
     if layout is None:
         choose_engine(device, 1, warn=False)  # report a wrong name before counting the data
