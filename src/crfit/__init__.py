@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from crfit import errors, features, scorers, trainers
     from crfit.data import Dataset, text
     from crfit.engines import make_inference, make_objective
+    from crfit.engines.cluster import Cluster
     from crfit.estimators import CRF, CRFCV, LogLinear, LogLinearCV
     from crfit.evaluation import evaluate
     from crfit.model import Model, load
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CRF",
     "CRFCV",
+    "Cluster",
     "Dataset",
     "LogLinear",
     "LogLinearCV",
@@ -56,6 +58,7 @@ __all__ = [
 _MODULES = {
     "CRF": "estimators",
     "CRFCV": "estimators",
+    "Cluster": "engines.cluster",
     "Dataset": "data",
     "LogLinear": "estimators",
     "LogLinearCV": "estimators",

@@ -110,7 +110,7 @@ class FitOptions:
     n_threads: int | None = None  # None: all cores; the result does not depend on it
     device: str = "cpu"
     max_memory: float | None = None  # bytes for shards in a folder; None: half of the memory
-    client: Any = None  # for device="cluster": a `crfit.cluster.Cluster` or what it takes
+    client: Any = None  # for device="cluster": a `crfit.Cluster` or what it takes
     stop: Stop | None = None
     seed: int = 0  # for a trainer chosen by "auto"; others got it from `trainers.resolve`
     merge: MergeOption = "auto"  # train attributes that are equal on the data as one attribute

@@ -159,7 +159,7 @@ def make_objective(
         Weights w0 of an old model: the l2 penalty is ``(l2/2) |w - w0|^2`` instead of ``(l2/2) |w|^2``. Of
         unpenalised weights it is ignored, and so is l1. Trainers `lbfgs`, `newton_cg` and `bfgs` only.
     client : Cluster, distributed.Client or str, optional
-        For device="cluster": a `crfit.cluster.Cluster`, or what it takes. A dataset in one piece is split
+        For device="cluster": a `crfit.Cluster`, or what it takes. A dataset in one piece is split
         into 8 parts.
     max_memory : float, optional
         For shards in a folder: bytes that they and vectors of weights may take. Shards beyond it are read
