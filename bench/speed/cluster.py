@@ -180,7 +180,7 @@ def kill(cluster: Any, chosen: random.Random, ended: threading.Event, done: list
 
 
 def freeze(cluster: Any, chosen: random.Random, ended: threading.Event, done: list[int]) -> None:
-    """Stop one worker for good."""
+    """Freeze one worker."""
     pid = chosen.choice(sorted(cluster.client.run(os.getpid).values()))
     if not ended.wait(chosen.uniform(0.2, 2.0)):
         os.kill(pid, signal.SIGSTOP)
@@ -431,7 +431,7 @@ def checks(results: Results) -> list[Check]:
         text = f"{TITLES[name]}: the same bytes for {len(rows)} numbers of processes."
         made.append(Check(f"bytes.{name}", text, len({row["digest"] for row in rows}) == 1))
         most = max(row["difference"] for row in rows)
-        text = f"{TITLES[name]}: F differs from that of the CPU engine by at most {most:.0e} of itself."
+        text = f"{TITLES[name]}: F differs from that of the CPU engine by at most {most:.0e} (relative)."
         made.append(Check(f"objective.{name}", text, most <= 1e-12))
         text = f"{TITLES[name]}: less travels than all weights to and from every process."
         made.append(Check(f"traffic.{name}", text, all(row["bytes"] <= row["all_bytes"] for row in rows)))

@@ -146,7 +146,7 @@ class Term:
         return Part((self.objective.value(w),))
 
     def own(self, call: str, whole: Vector, places: NDArray[np.int64] | None) -> Vector:
-        """The term's weights of a vector; the pinned point has a place of its own for good."""
+        """The term's weights of a vector; the pinned point has memory of its own."""
         if call != "gradient":
             return whole if places is None else whole[places]
         if self._point is None:
@@ -368,7 +368,7 @@ class LocalRunner(Runner):
         self._spare: list[Vector] = []
 
     def terms(self) -> Iterator[Term]:
-        """The terms in the order of shards; each is used until the next one is asked for."""
+        """The terms in the order of shards; each is used until the next one is taken."""
         yield from self._terms
 
     def sum(

@@ -81,7 +81,7 @@ class Holder:
     def __init__(self, n_threads: int | None) -> None:
         self.n_threads = n_threads
         self._folders: dict[str, Shards] = {}
-        self._waiting: dict[int, Shard] = {}  # looked at, not yet loaded
+        self._waiting: dict[int, Shard] = {}  # read, without a term yet
         self._terms: dict[int, Term] = {}
         self._places: dict[int, NDArray[np.int64]] = {}
         self._nodes: dict[Node, tuple[int, list[NDArray[np.int64] | None]]] = {}

@@ -84,7 +84,7 @@ class Cluster:
     patience : float, default=30.0
         Seconds after which a worker that neither answers nor reacts to a ping is given up.
     wait : float, default=120.0
-        Seconds to wait for a worker if there is none, at the start or because all were lost.
+        Seconds to wait for a worker at the start, or when all were lost.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Cluster:
             self._local = distributed.LocalCluster(
                 n_workers=n,
                 threads_per_worker=each,
-                memory_limit=0,  # terms cannot be moved to disk, so pausing at a limit helps nobody
+                memory_limit=0,  # terms cannot be moved to disk, so pausing at a limit is no help
                 dashboard_address=":0",
                 silence_logs=50,
                 preload=[IGNORE_INTERRUPTS],
