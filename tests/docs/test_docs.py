@@ -145,12 +145,14 @@ def test_a_wrong_command_is_refused():
         cli.commands["train"].make_context("train", arguments("crfit train a.txt -m m.crfit --penalty 1"))
 
 
+#: Of ``dask scheduler`` and ``dask worker``.
+DASK_OPTIONS = {"--nworkers", "--nthreads", "--memory-limit", "--protocol"}
 OPTIONS = {
     name
     for _, command in every_command()
     for param in command.params
     for name in (*param.opts, *param.secondary_opts)
-} | {"--help"}
+} | {"--help", *DASK_OPTIONS}
 
 
 @every_page

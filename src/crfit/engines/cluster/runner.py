@@ -107,7 +107,7 @@ class Cluster:
     @property
     def n_workers(self) -> int:
         """Number of workers at the moment."""
-        return len(self.threads())
+        return len(self._threads())
 
     @property
     def dashboard(self) -> str | None:
@@ -115,12 +115,12 @@ class Cluster:
         link: str | None = self.client.dashboard_link
         return link if self.client.scheduler_info()["services"].get("dashboard") else None
 
-    def threads(self) -> dict[str, int]:
+    def _threads(self) -> dict[str, int]:
         """Number of threads of each worker, by address."""
-        found: dict[str, int] = self.run(self.client.scheduler.ncores)
+        found: dict[str, int] = self._run(self.client.scheduler.ncores)
         return found
 
-    def run(self, work: Any, *arguments: Any) -> Any:
+    def _run(self, work: Any, *arguments: Any) -> Any:
         """Run a coroutine where the client runs; ClusterError if the scheduler is gone."""
         try:
             return self.client.sync(work, *arguments)
@@ -414,7 +414,7 @@ class ClusterRunner(Runner):
             return
         while True:
             self._looked = time.monotonic()
-            there = self.cluster.threads()
+            there = self.cluster._threads()
             for name in [name for name in self._workers if name not in there]:
                 self._give_up(name)
             self._banned &= there.keys()  # another process may get the address of one that died
@@ -474,7 +474,7 @@ class ClusterRunner(Runner):
         """Call a method of each holder; workers that do not answer are given up and missing in the result."""
         if not calls:
             return {}
-        answers: dict[str, Any] = self.cluster.run(self._ask_all, calls)
+        answers: dict[str, Any] = self.cluster._run(self._ask_all, calls)
         for name, answer in list(answers.items()):
             if isinstance(answer, _LostError):
                 self._give_up(name)
