@@ -21,7 +21,8 @@ def made(digest="a", difference=1e-16, broken="x"):
     passes = [
         {
             "kind": "passes", "problem": "amalgum-observed", "workers": n,
-            "seconds": 0.6, "plain_seconds": 0.5, "bytes": 16.0 * n * 3e6 * n**-0.5, "all_bytes": 16 * n * 3e6, "difference": difference,
+            "seconds": 0.6, "plain_seconds": 0.5,
+            "bytes": 16.0 * n * 3e6 * n**-0.5, "all_bytes": 16 * n * 3e6, "difference": difference,
             "digest": digest if n == 4 else "a", "n_tokens": 4e6,
         }
         for n in (1, 2, 4)
