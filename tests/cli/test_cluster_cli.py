@@ -23,7 +23,7 @@ def test_training_on_two_processes_and_on_one(call, recipes, tmp_path):
         report = call(*common, "-m", path, "--log", log, "--cluster", f"local[{n}]", code=0).json
         models.append(path.read_bytes())
         assert len(report["workers"]) == n
-        assert sum(worker["shards"] for worker in report["workers"]) == 16
+        assert sum(worker["shards"] for worker in report["workers"]) == 8
         assert report["dev"]["f1"] > 0
         steps = [json.loads(line) for line in log.read_text().splitlines()]
         last = [step for step in steps if step["event"] == "step"][-1]

@@ -160,7 +160,7 @@ def make_objective(
         unpenalised weights it is ignored, and so is l1. Trainers `lbfgs`, `newton_cg` and `bfgs` only.
     client : Cluster, distributed.Client or str, optional
         For device="cluster": a `crfit.cluster.Cluster`, or what it takes. A dataset in one piece is split
-        into 16 parts.
+        into 8 parts.
     max_memory : float, optional
         For shards in a folder: bytes that they and vectors of weights may take. Shards beyond it are read
         again in each pass over the data; results do not depend on it. By default half of the memory that

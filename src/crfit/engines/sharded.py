@@ -47,7 +47,7 @@ SUMMED = frozenset(
 
 
 #: Parts of data in one piece on a cluster: the same for any number of workers, so that the bytes are too.
-N_SHARDS = 16
+N_SHARDS = 8
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,8 @@ class Term:
         )
         self.at = At()
         self._step: LineFunction | None = None
+        self._point: Vector | None = None
+        self._out: Vector | None = None
 
     @property
     def facts(self) -> Facts:
@@ -143,9 +145,29 @@ class Term:
         """f(w)."""
         return Part((self.objective.value(w),))
 
+    def own(self, call: str, whole: Vector, places: NDArray[np.int64] | None) -> Vector:
+        """The term's weights of a vector; the pinned point has a place of its own for good."""
+        if call != "gradient":
+            return whole if places is None else whole[places]
+        if self._point is None:
+            self._point = np.empty(self.objective.n_weights)
+        self.at = At()  # what it is pinned at changes
+        if places is None:
+            np.copyto(self._point, whole)
+        else:
+            np.take(whole, places, out=self._point, mode="clip")  # the other modes make a copy
+        return self._point
+
+    @property
+    def out(self) -> Vector:
+        """Where results go; they are valid until the next call."""
+        if self._out is None:
+            self._out = np.empty(self.objective.n_weights)
+        return self._out
+
     def gradient(self, w: Vector) -> Part:
         """f(w) and its gradient; pins `w`."""
-        value, gradient = self.objective.value_and_grad(w)
+        value, gradient = self.objective.value_and_grad(w, self.out)
         return Part((value,), gradient)
 
     def value_on(self, w: Vector, ids: SequenceIds) -> Part:
@@ -159,7 +181,7 @@ class Term:
 
     def product(self, v: Vector) -> Part:
         """Hessian at the pinned point, times `v`."""
-        return Part((), self.objective.hvp(v))
+        return Part((), self.objective.hvp(v, self.out))
 
     def diagonal(self) -> Part:
         """Approximate diagonal of the Hessian at the pinned point."""
@@ -196,10 +218,12 @@ class TreeSum:
     every node is rounded, so this too is the same for all placements.
     """
 
-    def __init__(self, n_weights: int, dtype: DTypeLike = np.float64) -> None:
+    def __init__(
+        self, n_weights: int, dtype: DTypeLike = np.float64, spare: list[NDArray[Any]] | None = None
+    ) -> None:
         self.n_weights, self.dtype = n_weights, np.dtype(dtype)
         self._nodes: list[tuple[int, NDArray[np.float64], NDArray[Any] | None]] = []
-        self._spare: list[NDArray[Any]] = []
+        self._spare: list[NDArray[Any]] = [] if spare is None else spare  # memory to use again
 
     def add(self, part: Part, places: NDArray[np.int64] | None, size: int = 1) -> None:
         """Add the part of the next shard, or of the next node of `size` shards; places None: all weights."""
@@ -212,7 +236,7 @@ class TreeSum:
                 _add_at(left, places, vector)
                 self._nodes.append((2, before + numbers, left))
             else:
-                whole = self._spare.pop() if self._spare else np.zeros(self.n_weights, self.dtype)
+                whole = self._spare.pop() if self._spare else np.empty(self.n_weights, self.dtype)
                 whole.fill(0.0)
                 _add_at(whole, places, vector)
                 self._nodes.append((size, numbers, whole))
@@ -306,7 +330,7 @@ class Runner(ABC):
     def sum(
         self, call: str, *arguments: Vector | float, own: Sequence[tuple[Any, ...]] | None = None
     ) -> tuple[list[float], Vector | None]:
-        """The sums of a call of `Term` over all shards.
+        """The sums of a call of `Term` over all shards; the vector is valid until the next call.
 
         Of vectors in `arguments` each shard gets its weights; `own` are further arguments of each shard.
         """
@@ -341,6 +365,7 @@ class LocalRunner(Runner):
         self._terms = [Term(shards.load(i), part, options) for i, part in enumerate(parts)]
         self.facts = [term.facts for term in self._terms]
         self.phases = Phases()
+        self._spare: list[Vector] = []
 
     def terms(self) -> Iterator[Term]:
         """The terms in the order of shards; each is used until the next one is asked for."""
@@ -350,10 +375,13 @@ class LocalRunner(Runner):
         self, call: str, *arguments: Vector | float, own: Sequence[tuple[Any, ...]] | None = None
     ) -> tuple[list[float], Vector | None]:
         """The sums of a call of `Term` over all shards."""
-        total = TreeSum(self.n_weights)
+        total = TreeSum(self.n_weights, spare=self._spare)
         for places, part in zip(self.places, self._parts(call, arguments, own), strict=True):
             total.add(part, places)
-        return total.result()
+        numbers, vector = total.result()
+        if vector is not None:
+            self._spare.append(vector)
+        return numbers, vector
 
     def each(self, call: str) -> list[Any]:
         """What a call of `Term` returns for each shard."""
@@ -369,7 +397,7 @@ class LocalRunner(Runner):
     ) -> Iterator[Any]:
         for i, (term, places) in enumerate(zip(self.terms(), self.places, strict=True)):
             before = replace(term.objective.phases)
-            given = [one[places] if isinstance(one, np.ndarray) else one for one in arguments]
+            given = [term.own(call, x, places) if isinstance(x, np.ndarray) else x for x in arguments]
             further = () if own is None else own[i]
             yield term.compute(call, self.at, self._fetch(places), *given, *further)
             self.phases += term.objective.phases - before
@@ -472,6 +500,7 @@ class ShardedObjective(EngineObjective):
     @staticmethod
     def _frozen(vector: Vector | None) -> Vector:
         assert vector is not None
+        vector = vector.copy()
         vector.flags.writeable = False
         return vector
 
@@ -500,12 +529,14 @@ class ShardedObjective(EngineObjective):
     def _hessian_diagonal(self, w: Vector) -> Vector:
         _, diagonal = self._sum("diagonal")
         assert diagonal is not None
-        return diagonal
+        own: Vector = diagonal.copy()
+        return own
 
     def _expectations(self, w: Vector) -> Vector:
         _, expected = self._sum("expectations", w)
         assert expected is not None
-        return expected
+        own: Vector = expected.copy()
+        return own
 
     def _along(self, w: Vector, d: Vector) -> LineFunction:
         self._n_lines = line = self._n_lines + 1

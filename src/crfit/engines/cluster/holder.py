@@ -86,6 +86,8 @@ class Holder:
         self._places: dict[int, NDArray[np.int64]] = {}
         self._nodes: dict[Node, tuple[int, list[NDArray[np.int64] | None]]] = {}
         self._kept: dict[tuple[str, Node], Vector] = {}
+        self._spare: dict[tuple[int, str], list[NDArray[Any]]] = {}
+        self._sent: list[tuple[list[NDArray[Any]], NDArray[Any]]] = []  # in use until the next request
 
     def about(self) -> dict[str, str]:
         """What has to be the same everywhere."""
@@ -127,10 +129,14 @@ class Holder:
         gone = [node for node in self._nodes if not self._places.keys() >= set(node.shards)]
         for node in gone:
             del self._nodes[node]
+        self._spare.clear()
 
     def compute(self, request: Request) -> Answer:
         """The sums over the shards of each node."""
         begin, before = time.perf_counter(), self._phases()
+        for spare, vector in self._sent:
+            spare.append(vector)
+        self._sent.clear()
         if request.curvature is not None:
             for term in self._terms.values():
                 term.objective.keep_curvature(*request.curvature)
@@ -167,15 +173,18 @@ class Holder:
             own = [None if alone else np.searchsorted(union, one).astype(np.int64) for one in places]
             self._nodes[node] = len(union), own
         n_weights, indices = self._nodes[node]
-        total = TreeSum(n_weights, request.dtype)
+        spare = self._spare.setdefault((n_weights, request.dtype), [])
+        total = TreeSum(n_weights, request.dtype, spare)
         for i, index in zip(node.shards, indices, strict=True):
-            given = [_at(one, index) if isinstance(one, np.ndarray) else one for one in arguments]
+            term = self._terms[i]
+            given = [term.own(request.call, x, index) if isinstance(x, np.ndarray) else x for x in arguments]
             further = () if request.own is None else request.own[i]
-            part: Part = self._terms[i].compute(
-                request.call, request.at, self._fetch(node, index), *given, *further
-            )
+            part: Part = term.compute(request.call, request.at, self._fetch(node, index), *given, *further)
             total.add(part, index)
-        return total.result()
+        numbers, vector = total.result()
+        if vector is not None:
+            self._sent.append((spare, vector))
+        return numbers, vector
 
     def _fetch(self, node: Node, index: NDArray[np.int64] | None) -> Fetch:
         return lambda name: _at(self._kept[name, node], index)
