@@ -142,9 +142,9 @@ def test_a_list_of_tasks_is_one_shard(tmp_path):
         {"data": {"text": f"{i} cups"}, "annotations": [{"result": [{"value": {"start": 0, "end": 1,
          "labels": ["NUM"]}}]}]} for i in range(9)
     ]  # fmt: skip
-    path = write(tmp_path / "export.json", json.dumps(tasks))
+    path = write(tmp_path / "export.json", json.dumps(tasks * 100))  # longer than its sample
     shards = index_files(path, tmp_path / "shards", shard_bytes=10)
-    assert (shards.n_shards, shards.n_sequences) == (1, 9)
+    assert (shards.n_shards, shards.n_sequences) == (1, 900)
 
 
 def test_a_shard_has_ids_of_its_own_and_no_names(columns, tmp_path):
@@ -206,6 +206,14 @@ def test_files_with_other_columns_are_refused_at_their_first_row(tmp_path):
     for size in (10, 10**6):
         with pytest.raises(DataError, match=r"b\.txt:3: 2 columns where the first row has 3"):
             index_files([one, other], tmp_path / "shards", shard_bytes=size)
+
+
+def test_files_of_different_formats_are_refused(columns, tmp_path):
+    other = write(tmp_path / "b.jsonl", json.dumps({"tokens": [["a"]], "labels": ["X"]}) + "\n")
+    with pytest.raises(DataError, match=r"b\.jsonl: looks like jsonl, but .*0\.txt like columns"):
+        index_files([columns[0], other], tmp_path / "shards")
+    with pytest.raises(OptionError, match="leave out the template"):
+        index_files(columns, tmp_path / "shards", template=TEMPLATE, features="default")
 
 
 def test_an_empty_file_is_an_error(columns, tmp_path):

@@ -88,6 +88,14 @@ def test_files_are_sampled_in_full(tmp_path, monkeypatch):
     assert max(len(piece.text.data) for piece in pieces) <= 1002
 
 
+def test_pieces_of_a_size():
+    blocks = [b"a\n\nb\n", b"\nc\n\n", b"d\n", b"e\n\n", b"f\n\ng"]
+    sizes = iter([4, 4, 1, 100])
+    pieces = list(Blocks(blocks).pieces(by_line=False, at_least=sizes.__next__))
+    assert [piece.text.data for piece in pieces] == [b"a\n\nb\n\nc\n\n", b"d\ne\n\n", b"f\n\ng"]
+    assert [piece.n_lines for piece in pieces] == [0, 6, 9]
+
+
 @pytest.mark.parametrize(
     ("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)]
 )

@@ -82,7 +82,7 @@ def test_close_to_the_objective_of_all_data(shards):
 @pytest.mark.parametrize("trainer", ["lbfgs", "newton_cg", "auto"])
 def test_trainers_and_threads(shards, trainer):
     stop = crfit.Stop(max_iter=8)
-    runs = [(0, 1), (0, 3), (some(shards), 2), (1e12, 1)]
+    runs = [(0, 1), (0, 9), (some(shards), 2), (1e12, 1)]
     weights = {
         crfit.train(make_objective(shards, max_memory=m, n_threads=n), trainer, stop=stop).weights.tobytes()
         for m, n in runs
@@ -90,7 +90,10 @@ def test_trainers_and_threads(shards, trainer):
     assert len(weights) == 1
 
 
-def test_no_more_than_two_terms_besides_the_kept_ones_are_in_memory(shards, monkeypatch):
+@pytest.mark.parametrize(("n_threads", "n_readers"), [(1, 1), (8, 2), (100, 4)])
+def test_the_terms_in_memory_are_one_in_use_and_those_that_are_made(
+    shards, monkeypatch, n_threads, n_readers
+):
     import gc
     import weakref
 
@@ -103,7 +106,8 @@ def test_no_more_than_two_terms_besides_the_kept_ones_are_in_memory(shards, monk
         return live
 
     monkeypatch.setattr(StreamingRunner, "_make", noted)
-    objective = make_objective(shards, max_memory=0)
+    objective = make_objective(shards, max_memory=0, n_threads=n_threads)
+    assert objective.runner.n_readers == n_readers
     most = []
     compute = objective.runner._compute
 
@@ -115,7 +119,7 @@ def test_no_more_than_two_terms_besides_the_kept_ones_are_in_memory(shards, monk
     monkeypatch.setattr(objective.runner, "_compute", counted)
     objective.value(np.zeros(objective.n_weights))
     assert len(most) == 7
-    assert max(most) <= 2
+    assert max(most) <= 1 + n_readers
 
 
 def interrupted_in(shards, monkeypatch, n):

@@ -49,7 +49,8 @@ from crfit.data.text import (
     PathLike,
     column_template,
     columns_to_require,
-    detect_format,
+    common_format,
+    detect_one,
     parsed,
 )
 from crfit.errors import CrfitWarning, DataError, ModelFileError, OptionError
@@ -204,16 +205,15 @@ def index_files(
         raise OptionError("paths", names, "give at least one file, or - for standard input")
     if isinstance(template, str | os.PathLike):
         template = load_template(template)
-    streams = [_begun(name) for name in names]
-    samples = [sample for _, _, sample in streams]
-    reading = _reading(samples, format, template, as_features(features), missing, label_separator)
-    source = ", ".join(sample.name for sample in samples)
-    size = max(1.0, float(shard_bytes) / _growth(samples[0], reading))
+    begun, first = _begin(names)
+    reading = _reading(begun, first, format, template, as_features(features), missing, label_separator)
+    source = ", ".join(one.name for one in begun)
+    size = max(1.0, float(shard_bytes) / _growth(first, reading))
     n_threads = resolve_threads(n_threads)
     try:
         with replacing_folder(folder) as unfinished:
             work = _Indexing(unfinished, reading, source, n_threads, callback or (lambda indexed: None))
-            work.write(_runs(streams, reading, size), int(min_count))
+            work.write(_runs(begun, reading, size), int(min_count))
     except ModelFileError as error:
         raise DataError(str(error)) from None
     except OSError as error:
@@ -253,55 +253,57 @@ def unwritable(folder: str | os.PathLike[str], reason: str) -> OptionError:
 
 
 class _Begun(NamedTuple):
-    """A file, its stream if it can be read only once, and its beginning."""
+    """A file, its stream if it can be read only once, and what its beginning looks like."""
 
     path: PathLike
     stream: Stream | None
-    sample: Input
+    name: str
+    format: Format
+    annotated: bool  # by a tool
+    is_list: bool  # which cannot be cut
 
 
-def _begun(path: PathLike) -> _Begun:
-    stream = Stream(path, BLOCK_BYTES)
-    sample = stream.sample()
-    return _Begun(path, stream if stream.piped else None, sample)
+def _begin(paths: Sequence[PathLike]) -> tuple[list[_Begun], Input]:
+    """Open all files; also the beginning of the first."""
+    begun, first = list[_Begun](), Input("", b"")
+    for path in paths:
+        stream = Stream(path, BLOCK_BYTES)
+        sample = stream.sample()
+        first = first if begun else sample
+        looks = detect_one(sample), annotated.recognised(sample), annotated.is_list(sample)
+        begun.append(_Begun(path, stream if stream.piped else None, sample.name, *looks))
+    return begun, first
 
 
 def _reading(
-    samples: Sequence[Input],
+    begun: Sequence[_Begun],
+    first: Input,
     format: Format | None,
     template: Template | None,
     features: Features | None,
     missing: str | None,
     label_separator: str | None,
 ) -> Reading:
-    """How to read the files, as `crfit train` would."""
+    """How to read the files, as `crfit train` would; `first` is the beginning of the first one."""
     if template is not None and features is not None:
         raise OptionError("features", "given", "make the attributes: leave out the template")
     if format is not None and format not in get_args(Format):
         raise OptionError("format", format, f"choose {', '.join(get_args(Format))}")
-    found = frozenset(sample.name for sample in samples if annotated.recognised(sample))
-    if found:
-        all_lines = features is not None and len(found) == len({sample.name for sample in samples})
-        format = "jsonl" if all_lines else "columns"
+    converted = frozenset(one.name for one in begun if one.annotated)
+    if converted:
+        format = "jsonl" if features is not None and all(one.annotated for one in begun) else "columns"
     elif format is None:
-        format = "columns" if template is not None else detect_format(samples)
+        looks = [(one.name, one.format) for one in begun]
+        format = "columns" if template is not None else common_format(looks)
     if template is not None and format != "columns":
         raise OptionError("template", template.name, f"templates work only with column files, not {format}")
     if features is not None and format == "crfsuite":
         message = "looks like CRFsuite attributes, but features need tokens: give columns or JSON lines"
-        raise DataError(message, file=samples[0].name)
-    reading = Reading(format, template, features, found, missing, label_separator)
+        raise DataError(message, file=begun[0].name)
     if template is None and features is None and format == "columns":
-        beginning = reading.text(Piece(_complete(samples[0], reading), 0))
-        reading = Reading(format, column_template([beginning]), None, found, missing, label_separator)
-    return reading
-
-
-def _complete(sample: Input, reading: Reading) -> Input:
-    """The whole lines of the beginning of a file, if it is one to convert."""
-    if sample.name not in reading.converted or annotated.is_list(sample):
-        return sample
-    return Input(sample.name, sample.data[: sample.data.rfind(b"\n") + 1] or sample.data)
+        # Annotated texts become a column of tokens and one of labels.
+        template = column_template([Input(first.name, b"token label") if begun[0].annotated else first])
+    return Reading(format, template, features, converted, missing, label_separator)
 
 
 def _growth(sample: Input, reading: Reading) -> float:
@@ -321,20 +323,19 @@ def _growth(sample: Input, reading: Reading) -> float:
     return float(n_bytes / len(piece.text.data))
 
 
-def _runs(streams: Sequence[_Begun], reading: Reading, size: float) -> Iterator[list[Piece]]:
+def _runs(begun: Sequence[_Begun], reading: Reading, size: float) -> Iterator[list[Piece]]:
     """Yield the text of one run after the other, about `size` bytes each."""
     run, n_bytes = list[Piece](), 0
 
     def left() -> int:
         return int(size) - n_bytes
 
-    for path, stream, sample in streams:
-        pieces = (stream or Stream(path, BLOCK_BYTES)).pieces(
-            by_line=reading.by_line(sample.name), at_least=left
-        )
-        if annotated.is_list(sample) and sample.name in reading.converted:  # one value, which cannot be cut
+    for one in begun:
+        stream = one.stream or Stream(one.path, BLOCK_BYTES)
+        pieces = stream.pieces(by_line=reading.by_line(one.name), at_least=left)
+        if one.is_list and one.annotated:
             whole = b"".join(piece.text.data for piece in pieces)
-            pieces = iter([Piece(Input(sample.name, whole), 0)])
+            pieces = iter([Piece(Input(one.name, whole), 0)])
         for piece in pieces:
             run.append(piece)
             n_bytes += len(piece.text.data)

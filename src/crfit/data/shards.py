@@ -326,7 +326,7 @@ class FolderShards(Shards):
         return Shard(dataset, attributes, edges)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return FolderShards, (self.folder,)
+        return FolderShards, (os.path.abspath(self.folder),)
 
 
 def _check_ids(name: str, ids: NDArray[np.int64] | None, n: int) -> None:

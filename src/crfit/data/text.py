@@ -129,15 +129,21 @@ def detect_format(inputs: Sequence[Input]) -> Format:
     mostly of the form ``name=...`` or ``name:value`` are ``crfsuite``. Anything else is ``columns``, whose
     reader rejects ragged rows. Raises DataError if the texts look different from each other.
     """
-    formats = [_detect_one(text) for text in inputs]
-    for text, found in zip(inputs, formats, strict=True):
-        if found != formats[0]:
-            message = f"looks like {found}, but {inputs[0].name} like {formats[0]}: specify the input format"
-            raise DataError(message, file=text.name)
-    return formats[0]
+    return common_format([(text.name, detect_one(text)) for text in inputs])
 
 
-def _detect_one(text: Input) -> Format:
+def common_format(found: Sequence[tuple[str, Format]]) -> Format:
+    """The format of files by name; DataError if they differ."""
+    first, common = found[0]
+    for name, format in found:
+        if format != common:
+            message = f"looks like {format}, but {first} like {common}: specify the input format"
+            raise DataError(message, file=name)
+    return common
+
+
+def detect_one(text: Input) -> Format:
+    """The format of one text."""
     name = PurePath(text.name)
     suffix = PurePath(name.stem).suffix if name.suffix in COMPRESSED_SUFFIXES else name.suffix
     if suffix in _FORMAT_OF_SUFFIX:

@@ -1,9 +1,10 @@
 """The terms of shards that do not all fit into memory.
 
 Each pass makes the terms that are not kept one after the other and drops them again. A thread reads the next
-shard and makes its term during the computation, so that two of them are in memory at a time. As many terms as
-fit into the rest of the memory are kept from pass to pass; they come first, so that reading begins with the
-pass. Results have the same bytes however many are kept.
+shard and makes its term during the computation, so that two of them are in memory at a time; with many cores
+several threads do, because making a term is not parallel in itself. As many terms as fit into the rest of the
+memory are kept from pass to pass; they come first, so that reading begins with the pass. Results have the
+same bytes however many are kept.
 
 A pass over large data takes long, so a run that should end soon ends between two shards of it.
 """
@@ -25,7 +26,7 @@ from crfit.engines.profile import Phases
 from crfit.engines.sharded import Facts, Runner, ShardedObjective, Term, TermOptions, TreeSum, for_each
 from crfit.layout.features import TransitionsOption, WeightsOption, check_options
 from crfit.layout.sharded import joined_layout, seen_features, shard_layout
-from crfit.threads import memory_limit
+from crfit.threads import memory_limit, resolve_threads
 from crfit.training.interrupts import end_pass_if_hurried
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 TERM_GROWTH = 5.5
 #: Share of the memory of the process for data and vectors.
 MEMORY_SHARE = 0.5
-#: Terms that are in memory besides those that are kept.
-IN_WORK = 2
+#: Threads that read: one for so many threads that compute, and at most so many.
+THREADS_OF_READER, MAX_READERS = 4, 4
 #: Vectors of all weights that are in memory during training: pairs of L-BFGS, points, sums.
 VECTORS = 30
 
@@ -60,9 +61,11 @@ class StreamingRunner(Runner):
         self.shards, self.layout, self.options = shards, layout, options
         self.n_weights, self.phases = layout.n_weights, Phases()
         self._kept = list[Live]()
-        self._reader = ThreadPoolExecutor(1, "shards")
-        self._coming: tuple[int, Future[Live]] | None = None  # the shard that is read, and its term
-        facts, n_kept = list[Facts](), kept_shards(shards, layout.n_weights, memory)
+        self.n_readers = readers_for(options.n_threads)
+        self._readers = ThreadPoolExecutor(self.n_readers, "shards")
+        self._coming: dict[int, Future[Live]] = {}  # terms that are made, by the number of the shard
+        n_kept = kept_shards(shards, layout.n_weights, memory, self.n_readers)
+        facts = list[Facts]()
 
         def meet(i: int, live: Live) -> None:
             facts.append(live.term.facts)
@@ -102,9 +105,9 @@ class StreamingRunner(Runner):
 
     def close(self) -> None:
         """Stop reading, and free the terms."""
-        self._reader.shutdown(cancel_futures=True)
+        self._readers.shutdown(cancel_futures=True)
         self._kept.clear()
-        self._coming = None
+        self._coming.clear()
 
     def _compute(self, i: int, live: Live, call: str, arguments: tuple[Any, ...], own: Any) -> Any:
         end_pass_if_hurried()
@@ -124,23 +127,22 @@ class StreamingRunner(Runner):
     def _for_all(self, use: Callable[[int, Live], object]) -> None:
         """Call `use` with the number and the term of each shard, in order."""
         n_kept, n = len(self._kept), self.shards.n_shards
+        for i in [i for i in self._coming if i >= n_kept + self.n_readers]:  # of a pass that was cut
+            self._coming.pop(i).cancel()
+        self._read(n_kept)
         for i in range(n_kept):
-            if i == 0 and n_kept < n:
-                self._read(n_kept)
             use(i, self._kept[i])
         for i in range(n_kept, n):
-            live = self._read(i).result()
-            self._coming = None
-            if i + 1 < n:
-                self._read(i + 1)
+            live = self._coming.pop(i).result()
+            self._read(i + 1)
             use(i, live)
-            del live  # before the term after the next is made
+            del live  # before another term is made
 
-    def _read(self, i: int) -> Future[Live]:
-        """The term of a shard that is made by the thread; begins to make it unless it is coming already."""
-        if self._coming is None or self._coming[0] != i:  # another one if the last pass was cut
-            self._coming = i, self._reader.submit(self._make, i)
-        return self._coming[1]
+    def _read(self, first: int) -> None:
+        """Begin to make the terms of the shards from `first` on, as many as there are readers."""
+        for i in range(first, min(first + self.n_readers, self.shards.n_shards)):
+            if i not in self._coming:
+                self._coming[i] = self._readers.submit(self._make, i)
 
     def _make(self, i: int) -> Live:
         shard = self.shards.load(i)
@@ -148,12 +150,17 @@ class StreamingRunner(Runner):
         return Live(Term(shard, part, self.options), part.places)
 
 
-def kept_shards(shards: Shards, n_weights: int, memory: float) -> int:
-    """How many terms fit into memory: all of them, or some besides the two in work."""
+def readers_for(n_threads: int | None) -> int:
+    """How many threads read shards."""
+    return max(1, min(MAX_READERS, resolve_threads(n_threads) // THREADS_OF_READER))
+
+
+def kept_shards(shards: Shards, n_weights: int, memory: float, n_readers: int = 1) -> int:
+    """How many terms fit into memory: all of them, or some besides the one in use and those that are made."""
     sizes, left = term_bytes(shards), memory - VECTORS * 8 * n_weights
     if sum(sizes) <= left:
         return len(sizes)
-    return int(np.searchsorted(np.cumsum(sizes), left - IN_WORK * max(sizes), side="right"))
+    return int(np.searchsorted(np.cumsum(sizes), left - (1 + n_readers) * max(sizes), side="right"))
 
 
 def term_bytes(shards: Shards) -> list[float]:
