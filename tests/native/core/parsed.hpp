@@ -1,6 +1,7 @@
 // What must hold of any text that a reader accepts; shared with the fuzzers.
 #pragma once
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
