@@ -76,7 +76,7 @@ test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the cor
 lint: $(VENV)/.dev      ## ruff, clang-format, mypy, and the wording of pages, help and messages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror native/*/*.cpp native/*/*.hpp
+	$(BIN)/clang-format --dry-run --Werror native/*/*.cpp native/*/*.hpp tests/native/core/*.?pp tests/fuzz/*.cpp
 	$(BIN)/mypy
 	$(BIN)/python -m docs.make.wording
 

@@ -68,7 +68,9 @@ def main() -> int:
     """Fuzz; 1 if any target failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("seconds", type=int, help="for each target")
-    parser.add_argument("--targets", default=",".join(targets.TARGETS), help="only these, with commas between")
+    parser.add_argument(
+        "--targets", default=",".join(targets.TARGETS), help="only these, with commas between"
+    )
     parser.add_argument("--out", type=Path, help="write the table to this file")
     given = parser.parse_args()
     rows = []

@@ -93,7 +93,9 @@ def _split(data: bytes) -> None:
 
 
 def _features(data: bytes) -> None:
-    crfit.features.Features(*parse(data.decode("utf-8", "replace"), contents={"words.txt": b"a\t010\nb\t1101\n"}))
+    crfit.features.Features(
+        *parse(data.decode("utf-8", "replace"), contents={"words.txt": b"a\t010\nb\t1101\n"})
+    )
 
 
 _COLUMNS = b"2 CD B-QTY\ncups NN B-UNIT\nflour NN B-NAME\n\n1 CD B-QTY\negg NN B-NAME\n"
@@ -168,7 +170,9 @@ def _models(*formats: str) -> Callable[[], list[bytes]]:
         else:
             template = Template(TEMPLATE.rpartition("B1:")[0])
             columns = text.read(text.Input("fuzz", _COLUMNS), format="columns", template=template)
-            fitted = [fit_dataset(columns, FitOptions(**options), template=template, input_format="columns").model]
+            fitted = [
+                fit_dataset(columns, FitOptions(**options), template=template, input_format="columns").model
+            ]
         if "crfit" in formats:
             words = [["2", "cups", "flour"], ["1", "egg"]], [["Q", "U", "N"], ["Q", "N"]]
             fitted += [
@@ -225,7 +229,9 @@ TARGETS = {
     "crfsuite": Target(_read("crfsuite"), lambda: [_CRFSUITE]),
     "jsonl": Target(_read("jsonl"), lambda: [_JSONL, *_JSONL.splitlines(keepends=True)]),
     "templates": Target(_templates, lambda: [TEMPLATE.encode(), _WAPITI]),
-    "items": Target(_items, lambda: [_CRFSUITE.replace(b"\n\n", b"\n"), b'{"attributes": ["a"], "label": "x"}\n']),
+    "items": Target(
+        _items, lambda: [_CRFSUITE.replace(b"\n\n", b"\n"), b'{"attributes": ["a"], "label": "x"}\n']
+    ),
     "annotations": Target(_annotations, lambda: list(_SPANS)),
     "texts": Target(_split, lambda: [_JSONL, _TEXT, *_SPANS[:2]]),
     "features": Target(_features, lambda: [_FEATURES]),
@@ -255,7 +261,24 @@ _VALUES = [
     None, True, False, 0, 1, -1, 2, 25, 13.0, 1e300, -0.5, 2**31, 2**63, 10**30, "", "x", "\x1b[31m", "cpu", "1.0",
     [], [0], [None], ["x"], {}, {"x": 1}, {"kind": "BIO"}, [[]], [{}],
 ]  # fmt: skip
-_BITS = [b"\n", b"\t", b":", b"\\", b'"', b"{", b"}", b"[", b"]", b"\r", b"\x00", b"\xff", b"%x[", b"1e999", b" ", b"@"]
+_BITS = [
+    b"\n",
+    b"\t",
+    b":",
+    b"\\",
+    b'"',
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"\r",
+    b"\x00",
+    b"\xff",
+    b"%x[",
+    b"1e999",
+    b" ",
+    b"@",
+]
 
 
 def changed(data: bytes, with_header: bool, chance: random.Random) -> bytes:

@@ -4,14 +4,15 @@ import random
 from pathlib import Path
 
 import pytest
-
 import targets
 
 FOUND = Path(__file__).parent / "found"
 N_CHANGED = 150
 
 
-@pytest.mark.parametrize("path", sorted(FOUND.glob("*/*")), ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize(
+    "path", sorted(FOUND.glob("*/*")), ids=lambda path: f"{path.parent.name}/{path.name}"
+)
 def test_what_was_found(path):
     targets.run(path.parent.name, path.read_bytes())
 

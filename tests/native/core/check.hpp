@@ -1,4 +1,5 @@
-// A test program in one header: TEST(name) { CHECK(...); CHECK_CLOSE(...); CHECK_THROWS(...); }, and main() in main.cpp.
+// A test program in one header: TEST(name) { CHECK(...); CHECK_CLOSE(...); CHECK_THROWS(...); }, and main() in
+// main.cpp.
 #pragma once
 
 #include <cmath>
@@ -58,9 +59,7 @@ class Random {
     return state_ * 0x2545F4914F6CDD1Dull;
   }
   int below(int n) { return static_cast<int>((next() >> 33) % static_cast<uint64_t>(n)); }
-  double uniform(double low, double high) {
-    return low + (high - low) * static_cast<double>(next() >> 11) * 0x1.0p-53;
-  }
+  double uniform(double low, double high) { return low + (high - low) * static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
  private:
   uint64_t state_;
@@ -68,23 +67,23 @@ class Random {
 
 }  // namespace check
 
-#define TEST(name)                                         \
-  static void test_##name();                               \
+#define TEST(name)                                             \
+  static void test_##name();                                   \
   static const check::Register add_##name{#name, test_##name}; \
   static void test_##name()
-#define CHECK(...)                                                          \
-  do {                                                                      \
+#define CHECK(...)                                                                  \
+  do {                                                                              \
     if (!(__VA_ARGS__)) check::fail(__FILE__, __LINE__, "not true: " #__VA_ARGS__); \
   } while (false)
-#define CHECK_CLOSE(a, b, tol)                                                                          \
-  do {                                                                                                  \
-    const double check_a = (a), check_b = (b);                                                          \
-    if (!check::close(check_a, check_b, tol))                                                           \
-      check::fail(__FILE__, __LINE__,                                                                   \
+#define CHECK_CLOSE(a, b, tol)                                                                            \
+  do {                                                                                                    \
+    const double check_a = (a), check_b = (b);                                                            \
+    if (!check::close(check_a, check_b, tol))                                                             \
+      check::fail(__FILE__, __LINE__,                                                                     \
                   std::string(#a " is ") + std::to_string(check_a) + ", not " + std::to_string(check_b)); \
   } while (false)
-#define CHECK_THROWS(Error, ...)                                                  \
-  do {                                                                            \
-    if (!check::throws<Error>([&] { __VA_ARGS__; }))                              \
+#define CHECK_THROWS(Error, ...)                                                   \
+  do {                                                                             \
+    if (!check::throws<Error>([&] { __VA_ARGS__; }))                               \
       check::fail(__FILE__, __LINE__, "does not throw " #Error ": " #__VA_ARGS__); \
   } while (false)

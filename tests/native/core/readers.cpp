@@ -106,8 +106,9 @@ TEST(errors_name_the_line) {
 TEST(expressions_match_as_documented) {
   const auto matched = [](const char* pattern, const char* text) {
     const Expression::Match found = Expression(pattern, 1).search(text);
-    return found.begin < 0 ? std::string("-") : std::string(text).substr(static_cast<std::size_t>(found.begin),
-                                                                       static_cast<std::size_t>(found.size));
+    return found.begin < 0
+               ? std::string("-")
+               : std::string(text).substr(static_cast<std::size_t>(found.begin), static_cast<std::size_t>(found.size));
   };
   CHECK(matched("\\d*$", "ab123") == "123");
   CHECK(matched("^\\u", "Ab") == "A");
