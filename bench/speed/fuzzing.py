@@ -1,4 +1,4 @@
-"""Whether any input breaks a reader: `tests/fuzz/`, for ten minutes a target (ten seconds in the quick version)."""
+"""Whether any input breaks a reader: `tests/fuzz/`, ten minutes for each target, quickly ten seconds."""
 
 import csv
 import subprocess

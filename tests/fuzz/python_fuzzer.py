@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of one target of `targets.py`: ``python python_fuzzer.py TARGET [options of libFuzzer]``."""
+"""Fuzz a target of `targets.py`, guided by coverage: ``python python_fuzzer.py TARGET [libFuzzer options]``."""
 
 import inspect
 import random

@@ -1,10 +1,12 @@
-"""Run the fuzzers one after the other and write what they did as a table; ``make fuzz`` builds them and calls this.
+"""Run the fuzzers one after the other and write what they did as a table.
+
+``make fuzz`` builds them and calls this:
 
     python tests/fuzz/run.py SECONDS [--targets A,B] [--out FILE.csv]
 
-Each target starts from its seeds, from what was found before, and from the inputs that earlier runs kept in
-``build/fuzz/``. An input that fails is written to ``build/fuzz/failed/TARGET/``; put a small one that shows the
-fault into ``tests/fuzz/found/TARGET/``.
+Each target starts from its seeds, from what was found before, and from the inputs that earlier runs kept
+in ``build/fuzz/``. An input that fails is written to ``build/fuzz/failed/TARGET/``; put a small one that
+shows the fault into ``tests/fuzz/found/TARGET/``.
 """
 
 import argparse

@@ -113,7 +113,10 @@ _SPANS = (
     b'{"tokens": ["12", "Main", "St"], "labels": ["B-NUM", "B-ROAD", null]}\n',
 )
 _WAPITI = b'u:%x[-1,0]/%X[0,0]\nb\n*:%t[0,0,"^\\u"]\nu:%m[0,1,"\\d*$"] # comment\nu:%x[@-1,0]\n'
-_FEATURES = b"bias\nword[-1..1]\n(lower_prefix 1..3 & shape[-1])[0..1]\ngazetteer words.txt\nclusters words.txt 4\nis digit\n"
+_FEATURES = (
+    b"bias\nword[-1..1]\n(lower_prefix 1..3 & shape[-1])[0..1]\n"
+    b"gazetteer words.txt\nclusters words.txt 4\nis digit\n"
+)
 
 
 # --- files ---
@@ -258,8 +261,8 @@ def run(name: str, data: bytes) -> None:
 # --- changes ---
 
 _VALUES = [
-    None, True, False, 0, 1, -1, 2, 25, 13.0, 1e300, -0.5, 2**31, 2**63, 10**30, "", "x", "\x1b[31m", "cpu", "1.0",
-    [], [0], [None], ["x"], {}, {"x": 1}, {"kind": "BIO"}, [[]], [{}],
+    None, True, False, 0, 1, -1, 2, 25, 13.0, 1e300, -0.5, 2**31, 2**63, 10**30, "", "x", "\x1b[31m", "cpu",
+    "1.0", [], [0], [None], ["x"], {}, {"x": 1}, {"kind": "BIO"}, [[]], [{}],
 ]  # fmt: skip
 _BITS = [
     b"\n",
