@@ -1,4 +1,4 @@
-"""Fuzz a target of `targets.py`, guided by coverage: ``python python_fuzzer.py TARGET [libFuzzer options]``."""
+"""Fuzz a target of `targets.py`, guided by coverage: ``python python_fuzzer.py TARGET [OPTIONS]``."""
 
 import inspect
 import random
