@@ -7,9 +7,12 @@ DATA ?= $(CRFIT_DATA)
 NATIVE := $(wildcard native/*/*.cpp native/*/*.hpp native/*/*.inc) CMakeLists.txt pyproject.toml
 MODULES := $(sort $(shell find src/crfit -name '*.py' -o -name '*.template' -o -name '*.js' -o -name '*.css' -o -name '*.html'))
 GROUP ?= all
+, := ,
 BENCH ?=
+SECONDS ?= 60
+TARGETS ?=
 
-.PHONY: help build demo test lint bench docs clean FORCE
+.PHONY: help build demo test lint sanitize fuzz bench docs clean FORCE
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -26,6 +29,12 @@ endef
 define install_requirements
 	$(call requirements,$(1)) > $@.txt
 	$(BIN)/python -m pip install --quiet --no-compile -r $@.txt
+endef
+
+# In a build folder, given by a file in it: configure with options, build a target.
+define native
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -G Ninja -S . -B $(dir $(1)) $(2) >/dev/null
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(dir $(1)) --target $(3)
 endef
 
 $(VENV)/.tools:
@@ -49,6 +58,7 @@ $(VENV)/.built: $(VENV)/.tools $(VENV)/.modules $(NATIVE)
 
 $(VENV)/.dev: $(VENV)/.built
 	$(call install_requirements,sklearn scipy plot pandas test docs dev)
+	$(call native,$(lastword $(sort $(wildcard build/*/build.ninja))),-DCRFIT_TESTS=ON,crfit_tests)
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.built
@@ -66,9 +76,20 @@ test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the cor
 lint: $(VENV)/.dev      ## ruff, clang-format, mypy, and the wording of pages, help and messages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror native/*/*.cpp native/*/*.hpp
+	$(BIN)/clang-format --dry-run --Werror native/*/*.cpp native/*/*.hpp tests/native/core/*.?pp tests/fuzz/*.cpp
 	$(BIN)/mypy
 	$(BIN)/python -m docs.make.wording
+
+sanitize: build  ## tests of the native core under ASan and UBSan, then under TSan
+	$(call native,build/sanitize/memory/,-DCRFIT_TESTS=ON "-DCRFIT_SANITIZE=address$(,)undefined",crfit_tests)
+	build/sanitize/memory/crfit_tests
+	$(call native,build/sanitize/threads/,-DCRFIT_TESTS=ON -DCRFIT_SANITIZE=thread,crfit_tests)
+	build/sanitize/threads/crfit_tests
+
+fuzz: build      ## fuzz every reader and file format (make fuzz SECONDS=60 [TARGETS=jsonl,models]); needs clang
+	$(call native,build/fuzz/readers/,-DCMAKE_CXX_COMPILER=clang++ -DCRFIT_FUZZ=ON "-DCRFIT_SANITIZE=address$(,)undefined",fuzzers)
+	@$(call requirements,fuzz) > $(VENV)/fuzz.txt && $(BIN)/python -m pip install --quiet -r $(VENV)/fuzz.txt
+	$(BIN)/python tests/fuzz/run.py $(SECONDS) $(if $(TARGETS),--targets $(TARGETS)) $(if $(OUT),--out $(OUT))
 
 # One by one: a tool that cannot be installed here is not available, which is a result.
 bench: build     ## measure everything, tables, figures (make bench DATA=dir [GROUP=rivals] [BENCH=--quick], see bench/README.md)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <fstream>
@@ -220,7 +221,7 @@ int available_threads() {
   if (sched_getaffinity(0, sizeof(set), &set) == 0) cores = CPU_COUNT(&set);
 #endif
   const double granted = cgroup_cores();
-  if (granted < cores) cores = static_cast<int>(granted + 0.5);
+  if (granted < cores) cores = static_cast<int>(std::lround(granted));
   return cores < 1 ? 1 : cores;
 }
 
