@@ -35,7 +35,7 @@ nb::object Tagger::names(const int32_t* labels, int64_t n) const {
 // False: the sequence is empty.
 bool Tagger::read(PyObject* x, Desk& desk) const {
   desk.data.clear();
-  if (desk.reader.read(x, desk.data)) {
+  if (desk.reader.read(x, true, desk.data)) {
     desk.data.drop_unknown();
     return true;
   }

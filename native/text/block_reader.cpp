@@ -40,7 +40,8 @@ int64_t BlockReader::read(PyObject* sequences, int64_t first) {
     part.data.clear();
     skipped_[k].clear();
     for (int64_t i = first + k * kPart; i < std::min(first + n, first + (k + 1) * kPart); ++i)
-      (readers_[worker].read(array_item(sequences, i), part.data) ? part.numbers : skipped_[k]).push_back(i);
+      (readers_[worker].read(array_item(sequences, i), worker == 0, part.data) ? part.numbers : skipped_[k])
+          .push_back(i);
     part.data.drop_unknown();
   });
   others.numbers.clear();

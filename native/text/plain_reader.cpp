@@ -19,28 +19,6 @@ void prefetch_text(const PyObject* text) {
   __builtin_prefetch(reinterpret_cast<const char*>(text) + 63);
 }
 
-// The bytes of a name that is stored as they are, else null.
-const char* stored_bytes(PyObject* text, std::size_t& size) {
-  if (PyUnicode_Check(text)) {
-#if defined(Py_LIMITED_API)
-    return nullptr;  // PyUnicode_AsUTF8AndSize may store a copy in the str
-#else
-    if (!PyUnicode_IS_COMPACT_ASCII(text)) return nullptr;
-    size = static_cast<std::size_t>(text_length(text));
-    return static_cast<const char*>(PyUnicode_DATA(text));
-#endif
-  }
-  size = static_cast<std::size_t>(bytes_size(text));
-  return bytes_data(text);
-}
-
-// Bytes of a name, at most.
-std::size_t most_bytes(PyObject* text) {
-  std::size_t size = 0;
-  if (stored_bytes(text, size) != nullptr) return size;
-  return 4 * static_cast<std::size_t>(text_length(text));
-}
-
 // UTF-8 with surrogateescape; null for other surrogates.
 template <class Char>
 char* encode(const Char* text, Py_ssize_t size, char* out) {
@@ -68,8 +46,49 @@ char* encode(const Char* text, Py_ssize_t size, char* out) {
   return out;
 }
 
+// The value of a number whose type cannot run code; false for others and if it is not finite.
+bool plain_number(PyObject* object, double& value) {
+  if (PyFloat_Check(object)) {
+    value = float_value(object);
+    return std::isfinite(value);
+  }
+  if (!PyLong_CheckExact(object) && !PyBool_Check(object)) return false;
+  int overflow = 0;
+  value = static_cast<double>(PyLong_AsLongLongAndOverflow(object, &overflow));
+  return overflow == 0;
+}
+
+}  // namespace
+
+// The bytes of a name that is stored as they are, else null.
+const char* PlainReader::stored_bytes(PyObject* text, std::size_t& size) const {
+  if (PyUnicode_Check(text)) {
+#if defined(Py_LIMITED_API)
+    if (!with_gil_) return nullptr;
+    Py_ssize_t n = 0;
+    const char* bytes = PyUnicode_AsUTF8AndSize(text, &n);
+    if (bytes == nullptr) PyErr_Clear();  // surrogates
+    size = static_cast<std::size_t>(n);
+    return bytes;
+#else
+    if (!PyUnicode_IS_COMPACT_ASCII(text)) return nullptr;
+    size = static_cast<std::size_t>(text_length(text));
+    return static_cast<const char*>(PyUnicode_DATA(text));
+#endif
+  }
+  size = static_cast<std::size_t>(bytes_size(text));
+  return bytes_data(text);
+}
+
+// Bytes of a name, at most.
+std::size_t PlainReader::most_bytes(PyObject* text) const {
+  std::size_t size = 0;
+  if (stored_bytes(text, size) != nullptr) return size;
+  return 4 * static_cast<std::size_t>(text_length(text));
+}
+
 // Writes the bytes of a name and returns their end; null if it has none.
-char* write_text(PyObject* text, char* out) {
+char* PlainReader::write_text(PyObject* text, char* out) const {
   std::size_t size = 0;
   if (const char* bytes = stored_bytes(text, size)) {
     std::memcpy(out, bytes, size);
@@ -97,21 +116,8 @@ char* write_text(PyObject* text, char* out) {
 #endif
 }
 
-// The value of a number whose type cannot run code; false for others and if it is not finite.
-bool plain_number(PyObject* object, double& value) {
-  if (PyFloat_Check(object)) {
-    value = float_value(object);
-    return std::isfinite(value);
-  }
-  if (!PyLong_CheckExact(object) && !PyBool_Check(object)) return false;
-  int overflow = 0;
-  value = static_cast<double>(PyLong_AsLongLongAndOverflow(object, &overflow));
-  return overflow == 0;
-}
-
-}  // namespace
-
-bool PlainReader::read(PyObject* sequence, Sequences& out) {
+bool PlainReader::read(PyObject* sequence, bool with_gil, Sequences& out) {
+  with_gil_ = with_gil;
 #if defined(Py_GIL_DISABLED)
   return false;  // other threads may change what it reads
 #endif
