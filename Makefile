@@ -80,8 +80,8 @@ wheel: $(VENV)/.tools  ## source archive and wheels (PYTHONS="python3.11 python3
 	rm -rf dist
 	$(BIN)/python -m build --quiet --sdist --outdir dist .
 	for python in $(PYTHONS); do $$python -m pip wheel --quiet --no-deps --wheel-dir dist/built dist/crfit-*.tar.gz || exit 1; done
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel --quiet repair --wheel-dir dist/wheelhouse dist/built/*.whl
-	$(BIN)/python -m release.check_wheel dist/wheelhouse/*.whl
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheelhouse dist/built/*.whl
+	$(BIN)/python -m release.check_wheel dist/wheelhouse
 
 test-wheel: $(VENV)/.tools  ## install those wheels without compiler and network into each of PYTHONS, and run the tests
 	for python in $(PYTHONS); do $(BIN)/python -m release.test_wheel --python $$python $(TESTS) || exit 1; done

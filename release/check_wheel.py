@@ -1,6 +1,6 @@
 """Checks that wheels can be published: names, contents, and the stable ABI.
 
-``python -m release.check_wheel dist/wheelhouse/*.whl``
+``python -m release.check_wheel dist/wheelhouse``
 """
 
 import argparse
@@ -80,11 +80,15 @@ def complaints(wheel: Path) -> list[str]:
 
 
 def main() -> None:
-    """Check the wheels named on the command line; exit 1 if one is wrong."""
+    """Check the wheels in a folder; exit 1 if one is wrong."""
     parser = argparse.ArgumentParser(description="Check that wheels can be published.")
-    parser.add_argument("wheels", nargs="+", type=Path)
-    failed = False
-    for wheel in parser.parse_args().wheels:
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    wheels = sorted(folder.glob("*.whl"))
+    failed = not wheels
+    if failed:
+        print(f"{folder}: no wheels")
+    for wheel in wheels:
         found = complaints(wheel)
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB", *(found or ["as expected"]), sep="\n  ")
         failed = failed or bool(found)
