@@ -48,12 +48,16 @@ def wrong_contents(wheel: Path, tags: frozenset[Tag]) -> list[str]:
     """Complaints about the files in a wheel."""
     with ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
-        described = "\n".join(archive.read(name).decode() for name in names if name.endswith("dist-info/WHEEL"))
+        described = "\n".join(
+            archive.read(name).decode() for name in names if name.endswith("dist-info/WHEEL")
+        )
     native = {name for name in names if re.fullmatch(r"crfit/_native\.[^/]*(so|pyd)", name)}
     found = [f"lacks {name}" for name in sorted(package_files() | {"crfit/_native.pyi"}) if name not in names]
     if len(native) != 1:
         found.append(f"has {len(native)} native modules")
-    if any(tag.abi == "abi3" for tag in tags) and not any("abi3" in name or name.endswith(".pyd") for name in native):
+    if any(tag.abi == "abi3" for tag in tags) and not any(
+        "abi3" in name or name.endswith(".pyd") for name in native
+    ):
         found.append("is abi3 by name, but its module is not")
     for name in sorted(names - package_files() - native - {"crfit/_native.pyi"}):
         top = PurePosixPath(name).parts[0]
@@ -73,7 +77,9 @@ def complaints(wheel: Path) -> list[str]:
     if wheel.stat().st_size > MOST_BYTES:
         found.append(f"has {wheel.stat().st_size:,} bytes, more than {MOST_BYTES:,}")
     if not found and any(tag.abi == "abi3" for tag in tags):
-        audit = subprocess.run([sys.executable, "-m", "abi3audit", "--strict", str(wheel)], capture_output=True, text=True)
+        audit = subprocess.run(
+            [sys.executable, "-m", "abi3audit", "--strict", str(wheel)], capture_output=True, text=True
+        )
         if audit.returncode != 0:
             found.append(f"uses more than the stable ABI: {audit.stdout}{audit.stderr}")
     return found

@@ -19,14 +19,18 @@ def lower_bounds() -> dict[str, str]:
     """Oldest version of each requirement of crfit and of its extras."""
     found: dict[str, str] = {}
     for requirement in map(Requirement, requires("crfit") or []):
-        wanted = requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in EXTRAS)
+        wanted = requirement.marker is None or any(
+            requirement.marker.evaluate({"extra": extra}) for extra in EXTRAS
+        )
         if not wanted or requirement.name in LEFT_OUT:
             continue
         bounds = [spec.version for spec in requirement.specifier if spec.operator == ">="]
         if len(bounds) != 1:
             raise SystemExit(f"{requirement}: give one lower bound, as in {requirement.name}>=1.0")
         if found.setdefault(requirement.name, bounds[0]) != bounds[0]:
-            raise SystemExit(f"{requirement.name}: two lower bounds, {found[requirement.name]} and {bounds[0]}")
+            raise SystemExit(
+                f"{requirement.name}: two lower bounds, {found[requirement.name]} and {bounds[0]}"
+            )
     return found
 
 

@@ -41,8 +41,16 @@ def requirements(python: Path) -> list[str]:
 
 def no_compiler(folder: Path) -> dict[str, str]:
     """An environment in which no compiler and no index can be found."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON", "CMAKE_"))}
-    return kept | {"PATH": str(folder), "CC": "none", "CXX": "none", "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON", "CMAKE_"))
+    }
+    return kept | {
+        "PATH": str(folder),
+        "CC": "none",
+        "CXX": "none",
+        "PIP_NO_INDEX": "1",
+        "PIP_CONFIG_FILE": os.devnull,
+    }
 
 
 def make_environment(python: str, wheels: Path, folder: Path) -> Path:
@@ -74,7 +82,9 @@ def run_tests(python: Path, tests: list[str]) -> int:
         folder = Path(name)
         shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
-        subprocess.run([python, "-m", "crfit", "demo", "--out", "demo"], check=True, cwd=folder, env=environment)
+        subprocess.run(
+            [python, "-m", "crfit", "demo", "--out", "demo"], check=True, cwd=folder, env=environment
+        )
         code = "import crfit._native as n, crfit; print(crfit.__file__, n.__file__, crfit.cpu_level())"
         subprocess.run([python, "-c", code], check=True, cwd=folder, env=environment)
         left_out = [f"--{'deselect' if '::' in test else 'ignore'}={test}" for test in LEFT_OUT]
@@ -86,7 +96,9 @@ def main() -> None:
     """Read the command line, run the tests, exit as pytest does."""
     parser = argparse.ArgumentParser(description="Test an installed wheel.")
     parser.add_argument("--here", action="store_true", help="in the environment that runs this")
-    parser.add_argument("--wheels", type=Path, default=ROOT / "dist" / "wheelhouse", help="folder with the wheels")
+    parser.add_argument(
+        "--wheels", type=Path, default=ROOT / "dist" / "wheelhouse", help="folder with the wheels"
+    )
     parser.add_argument("--python", default=sys.executable, help="the Python to test")
     parser.add_argument("tests", nargs="*", default=["tests"], help="files or folders of tests")
     arguments = parser.parse_args()
