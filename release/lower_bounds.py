@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 STORED = Path(__file__).with_name("lower_bounds.txt")
 #: What users install, and what the tests need; not the tools of developers.
 EXTRAS = ("", "sklearn", "scipy", "zstd", "plot", "pandas", "serve", "spacy", "test")
-#: Only compared with, in tests that are skipped without it: its oldest version does not go with the other ones.
+#: Only compared with, in tests that are skipped without it: its oldest version needs newer ones of others.
 LEFT_OUT = {"glum"}
 
 

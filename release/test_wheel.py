@@ -1,6 +1,6 @@
 """The test suite against an installed wheel, in an environment without compiler, headers and network.
 
-``python -m release.test_wheel --wheels dist/wheelhouse --python python3.12 [tests/data ...]`` makes the environment;
+``python -m release.test_wheel --python python3.12 [tests/data ...]`` makes the environment;
 ``python -m release.test_wheel --here`` uses the running one, as cibuildwheel does.
 """
 
@@ -31,9 +31,11 @@ EXTRAS = ("", "sklearn", "scipy", "zstd", "plot", "pandas", "serve", "test")
 def requirements(python: Path) -> list[str]:
     """What crfit and its tests need in a Python."""
     code = (
-        "from importlib.metadata import requires; from pip._vendor.packaging.requirements import Requirement\n"
-        f"for r in map(Requirement, requires('crfit')):\n  if not r.marker or any(r.marker.evaluate(dict(extra=e)) "
-        f"for e in {EXTRAS!r}): print(str(r).split(';')[0])"
+        "from importlib.metadata import requires\n"
+        "from pip._vendor.packaging.requirements import Requirement\n"
+        "for r in map(Requirement, requires('crfit')):\n"
+        f"  if not r.marker or any(r.marker.evaluate(dict(extra=e)) for e in {EXTRAS!r}):\n"
+        "    print(str(r).split(';')[0])"
     )
     run = subprocess.run([python, "-I", "-c", code], check=True, capture_output=True, text=True)
     return sorted(set(run.stdout.splitlines()))
@@ -61,7 +63,7 @@ def make_environment(python: str, wheels: Path, folder: Path) -> Path:
     store = folder / "packages"
     install = [own, "-m", "pip", "install", "--quiet", "--no-index", "--find-links"]
     environment = no_compiler(bin_folder)
-    # By name, without its dependencies: those named in its metadata are then fetched while there is a network.
+    # By name, without its dependencies: its metadata then says what to fetch from the network.
     subprocess.run([*install, wheels, "--no-deps", "crfit"], check=True, env=environment)
     fetch = [own, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--dest", store]
     for requirement in requirements(own):

@@ -20,6 +20,8 @@
 //   A_t[h, y] = S_t[y] inv_{t-1} sum_i A_{t-1}[i, h] E[i, h, y],   b_{t-1}[i, h] = sum_y E[i, h, y] z_t[h, y]
 #pragma once
 
+#include <initializer_list>
+
 #include "base/phases.hpp"
 #include "lattice/forward_backward.hpp"
 #include "lattice/lanes.hpp"

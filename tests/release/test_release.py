@@ -80,7 +80,7 @@ def test_tests_left_out_exist():
 
 def wheel(folder, name="crfit-1.0-cp312-abi3-manylinux_2_28_x86_64.whl", without=(), extra=()):
     tag = "-".join(name.removesuffix(".whl").split("-")[2:])
-    inside = {name: "" for name in package_files()}
+    inside = dict.fromkeys(package_files(), "")
     inside |= {
         "crfit/_native.abi3.so": "",
         "crfit/_native.pyi": "",

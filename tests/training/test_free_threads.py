@@ -44,7 +44,7 @@ def test_trainings_at_once_give_the_models_of_each_alone():
 
 
 def test_data_that_another_thread_changes_is_read_whole():
-    """Lists grow, shrink and get other items while they are read; each answer belongs to some state of them."""
+    """Lists grow, shrink and get other items while they are read; each answer belongs to one state."""
     X, y = recipe_data(80, seed=3)
     model = crfit.CRF(l2=0.5, stop=crfit.Stop(max_iter=5)).fit(X, y).model_
     sequence = [list(item) if isinstance(item, list) else dict(item) for item in X[0]]
