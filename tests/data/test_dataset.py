@@ -332,7 +332,7 @@ class Vandal:
 
 
 @pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="without the GIL lists are copied before they are read"
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="lists are copied before they are read"
 )
 def test_input_that_changes_under_the_reader() -> None:
     item: dict[str, Any] = {"first": "x" * 50}
