@@ -89,7 +89,7 @@ test-wheel: $(VENV)/.tools  ## install those wheels without compiler and network
 lint: $(VENV)/.dev      ## ruff, clang-format, mypy, and the wording of pages, help and messages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror native/*/*.cpp native/*/*.hpp
+	$(BIN)/clang-format --dry-run --Werror native/*/*.cpp native/*/*.hpp tests/native/cpp/*.?pp
 	$(BIN)/mypy
 	$(BIN)/python -m docs.make.wording
 

@@ -61,11 +61,20 @@ def make_environment(python: str, wheels: Path, folder: Path) -> Path:
     bin_folder = folder / ("Scripts" if os.name == "nt" else "bin")
     own = bin_folder / "python"
     store = folder / "packages"
-    install = [own, "-m", "pip", "install", "--quiet", "--no-index", "--find-links"]
+    install: list[str | Path] = [own, "-m", "pip", "install", "--quiet", "--no-index", "--find-links"]
     environment = no_compiler(bin_folder)
     # By name, without its dependencies: its metadata then says what to fetch from the network.
     subprocess.run([*install, wheels, "--no-deps", "crfit"], check=True, env=environment)
-    fetch = [own, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--dest", store]
+    fetch: list[str | Path] = [
+        own,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--only-binary=:all:",
+        "--dest",
+        store,
+    ]
     for requirement in requirements(own):
         if subprocess.run([*fetch, requirement], capture_output=True).returncode != 0:
             print(f"no wheel for this Python: {requirement}", file=sys.stderr)
@@ -90,7 +99,7 @@ def run_tests(python: Path, tests: list[str]) -> int:
         code = "import crfit._native as n, crfit; print(crfit.__file__, n.__file__, crfit.cpu_level())"
         subprocess.run([python, "-c", code], check=True, cwd=folder, env=environment)
         left_out = [f"--{'deselect' if '::' in test else 'ignore'}={test}" for test in LEFT_OUT]
-        command = [python, "-m", "pytest", *left_out, *tests]
+        command: list[str | Path] = [python, "-m", "pytest", *left_out, *tests]
         return subprocess.run(command, cwd=folder, env=environment).returncode
 
 

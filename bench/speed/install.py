@@ -84,7 +84,7 @@ def _least(results: Results, case: str, measured: str) -> float | None:
 
 def tables(results: Results) -> dict[str, str]:
     sizes = [
-        [SERVES.get(row["tag"], row["tag"]), f"`{row['tag']}-{row['platform']}`", *_megabytes(row)]
+        [f"{SERVES.get(row['tag'], row['tag'])}", f"`{row['tag']}-{row['platform']}`", *_megabytes(row)]
         for row in results.where(task="wheels")
         if row["outcome"] == "done"
     ]
