@@ -125,9 +125,10 @@ class Batch final : public Core {
   int64_t n_ngrams_;            // numbers that count n-grams; 0 for single positions
   std::vector<int64_t> order_;  // [n_sequences] as they are processed: neighbours of similar length together
   std::vector<Round> rounds_;
-  std::vector<double> observed_pairs_;    // [n_ngrams] c_i summed over gold n-grams, each in its position's table
-  std::vector<int32_t> frequent_;         // attributes that are summed position by position
-  std::vector<int32_t> slot_of_;          // [n_attributes] index into frequent_, or -1
+  std::vector<double> observed_pairs_;  // [n_ngrams] c_i summed over gold n-grams, each in its position's table
+  std::vector<int32_t> frequent_;       // attributes that are summed position by position
+  std::vector<int32_t> slot_of_;        // [n_attributes] index into frequent_, or -1
+  std::size_t n_frequent_occurrences_ = 0;
   TokenTable tokens_;                     // weights="observed"
   std::unique_ptr<SharedTokens> shared_;  // null: each position has its own scores
   Buffer<double> offsets_;                // [n_positions][YP], empty: none

@@ -169,7 +169,10 @@ void Batch::choose_frequent() {
   const int64_t room = kFrequentBytes / (8 * YP_);
   if (static_cast<int64_t>(frequent_.size()) > room) frequent_.resize(static_cast<std::size_t>(room));
   slot_of_.assign(static_cast<std::size_t>(A), -1);
-  for (std::size_t slot = 0; slot < frequent_.size(); ++slot) slot_of_[frequent_[slot]] = static_cast<int32_t>(slot);
+  for (std::size_t slot = 0; slot < frequent_.size(); ++slot) {
+    slot_of_[frequent_[slot]] = static_cast<int32_t>(slot);
+    n_frequent_occurrences_ += static_cast<std::size_t>(counts[frequent_[slot]]);
+  }
   frequent_sums_.resize(kSegments * static_cast<int64_t>(frequent_.size()) * YP_);
 }
 
@@ -188,6 +191,11 @@ void Batch::index_round(Round& round) {
   // Counting sort: counts, then the index of the next row of each attribute.
   std::vector<int64_t> next(static_cast<std::size_t>(A) + 1, 0);
   round.slot_ptr.assign(1, 0);
+  round.slot_ptr.reserve(static_cast<std::size_t>(round.n_rows) + 1);
+  if (rounds_.size() == 1) {
+    round.slots.reserve(n_frequent_occurrences_);
+    if (valued) round.slot_values.reserve(n_frequent_occurrences_);
+  }
   for (int64_t t = first; t < first + round.n_rows; ++t) {
     for (int64_t k = sources_.attr_ptr[t]; k < sources_.attr_ptr[t + 1]; ++k) {
       const int64_t a = sources_.attr_ids[k];
@@ -202,6 +210,7 @@ void Batch::index_round(Round& round) {
     round.slot_ptr.push_back(static_cast<int64_t>(round.slots.size()));
   }
   round.occ_ptr.assign(1, 0);
+  if (rounds_.size() == 1) round.occ_ptr.reserve(static_cast<std::size_t>(A) + 1);
   for (int64_t a = 0; a < A; ++a) {
     const int64_t count = next[a + 1];
     next[a + 1] += next[a];

@@ -63,7 +63,9 @@ nb::tuple arrays_of(const Alphabet& alphabet) {
 
 nb::tuple read_texts(const std::vector<nb::bytes>& texts, crfit::Format format, const crfit::Template* templates,
                      bool labelled, const Alphabet* attributes, const Alphabet* labels, const Alphabet* edges,
-                     int n_threads, const crfit::Features* features) {
+                     int n_threads, const crfit::Features* features, int64_t n_columns,
+                     const std::vector<int64_t>& lines_before) {
+  require(lines_before.empty() || lines_before.size() == texts.size(), "lines_before needs a number for each text");
   if (format == crfit::Format::columns && templates == nullptr && features == nullptr)
     throw nb::value_error("column files need a template or features");
   if (format == crfit::Format::crfsuite && features != nullptr)
@@ -79,6 +81,8 @@ nb::tuple read_texts(const std::vector<nb::bytes>& texts, crfit::Format format, 
   options.labels = labels;
   options.edges = edges;
   options.n_threads = n_threads;
+  options.n_columns = n_columns;
+  options.lines_before = lines_before;
   crfit::ParsedText parsed;
   {
     nb::gil_scoped_release release;
@@ -258,13 +262,16 @@ void bind_readers(nb::module_& m) {
       "count_columns", [](const nb::bytes& text) { return crfit::count_columns(view(text)); }, "text"_a,
       "Number of columns of the first non-blank row, or 0.");
   m.def("read_texts", &read_texts, "texts"_a, "format"_a, "template"_a.none(), "labelled"_a, "attributes"_a.none(),
-        "labels"_a.none(), "edges"_a.none(), "n_threads"_a = 0, "features"_a.none() = nb::none(),
+        "labels"_a.none(), "edges"_a.none(), "n_threads"_a = 0, "features"_a.none() = nb::none(), "n_columns"_a = 0,
+        "lines_before"_a = std::vector<int64_t>(),
         nb::sig("def read_texts(texts: list[bytes], format: Format, template: Template | None, labelled: bool, "
                 "attributes: Alphabet | None, labels: Alphabet | None, edges: Alphabet | None, n_threads: int = 0, "
-                "features: Features | None = None) -> "
+                "features: Features | None = None, n_columns: int = 0, "
+                "lines_before: collections.abc.Sequence[int] = ()) -> "
                 "tuple[dict[str, typing.Any], Alphabet, Alphabet, Alphabet, int]"),
         "Convert texts to (arrays, attribute alphabet, label alphabet, edge alphabet, n_dropped).\n\n"
-        "Attributes and edges not in the given alphabets are dropped and counted; new labels are added to a copy.");
+        "Attributes and edges not in the given alphabets are dropped and counted; new labels are added to a copy.\n"
+        "For texts that continue files: n_columns of the rows before them (0: unknown), and lines_before each text.");
   m.def("json_members", &json_members, "text"_a,
         nb::sig("def json_members(text: bytes) -> "
                 "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64]]"),

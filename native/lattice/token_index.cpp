@@ -4,6 +4,7 @@ namespace crfit {
 
 void TokenTable::build(const DataView& data, const LayoutView& layout, const int32_t* hot_row) {
   const bool valued = data.attr_values != nullptr;
+  reserve(data, layout, hot_row);
   dense_ptr_.assign(1, 0);
   sparse_ptr_.assign(1, 0);
   // For each position first the rows, then the single weights with their labels: two loops without branches instead of
@@ -33,6 +34,31 @@ void TokenTable::build(const DataView& data, const LayoutView& layout, const int
   }
   index_ = {dense_ptr_.data(),      dense_rows_.data(),    valued ? dense_values_.data() : nullptr, sparse_ptr_.data(),
             sparse_weights_.data(), sparse_labels_.data(), valued ? sparse_values_.data() : nullptr};
+}
+
+// Room for exactly what the table holds: growing step by step would copy it and leave up to half of it unused.
+void TokenTable::reserve(const DataView& data, const LayoutView& layout, const int32_t* hot_row) {
+  std::vector<int64_t> counts(static_cast<std::size_t>(layout.n_attributes), 0);
+  for (int64_t k = data.attr_ptr[0]; k < data.attr_ptr[data.n_positions]; ++k)
+    if (data.attr_ids[k] < layout.n_attributes) ++counts[static_cast<std::size_t>(data.attr_ids[k])];
+  std::size_t n_dense = 0, n_sparse = 0;
+  for (int64_t a = 0; a < layout.n_attributes; ++a) {
+    const auto count = static_cast<std::size_t>(counts[static_cast<std::size_t>(a)]);
+    if (hot_row[a] >= 0) {
+      n_dense += count;
+    } else {
+      n_sparse += count * static_cast<std::size_t>(layout.state_ptr[a + 1] - layout.state_ptr[a]);
+    }
+  }
+  const std::size_t padding = kTokenPadding, n = static_cast<std::size_t>(data.n_positions) + 1;
+  dense_ptr_.reserve(n);
+  sparse_ptr_.reserve(n);
+  dense_rows_.reserve(n_dense + padding);
+  sparse_weights_.reserve(n_sparse + padding);
+  sparse_labels_.reserve(n_sparse);
+  if (data.attr_values == nullptr) return;
+  dense_values_.reserve(n_dense);
+  sparse_values_.reserve(n_sparse);
 }
 
 }  // namespace crfit

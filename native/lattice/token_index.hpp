@@ -17,6 +17,8 @@ class TokenTable {
   const TokenIndex& index() const { return index_; }
 
  private:
+  void reserve(const DataView& data, const LayoutView& layout, const int32_t* hot_row);
+
   Vector<int64_t> dense_ptr_, sparse_ptr_, sparse_weights_;
   Vector<int32_t> dense_rows_, sparse_labels_;
   Vector<double> dense_values_, sparse_values_;

@@ -57,18 +57,24 @@ std::vector<Chunk> cut(const std::vector<std::string_view>& texts, const ReadOpt
   return chunks;
 }
 
+// Lines of the file before the text of a chunk.
+int64_t first_line(const Chunk& chunk, const ReadOptions& options) {
+  return options.lines_before.empty() ? 0 : options.lines_before[static_cast<std::size_t>(chunk.text_id)];
+}
+
 // Throws the error of the first bad chunk, with its line in the whole text, or an error for a text without sequences.
-void check(std::vector<Chunk>& chunks) {
+void check(std::vector<Chunk>& chunks, const ReadOptions& options) {
   int64_t lines_before = 0, n_sequences = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const Chunk& chunk = chunks[c];
+    if (c == 0 || chunk.text_id != chunks[c - 1].text_id) lines_before = first_line(chunk, options);
     if (chunk.error) throw TextError(chunk.error->what(), lines_before + chunk.error->line, chunk.text_id);
     lines_before += chunk.n_lines;
     n_sequences += chunk.n_sequences();
     if (c + 1 < chunks.size() && chunks[c + 1].text_id == chunk.text_id) continue;
     if (n_sequences == 0)
       throw TextError("the file is empty or has only blank lines: give a file with data", 0, chunk.text_id);
-    lines_before = n_sequences = 0;
+    n_sequences = 0;
   }
 }
 
@@ -125,7 +131,7 @@ ParsedText join(std::vector<Chunk>& chunks, const ReadOptions& options, int n_th
   bool with_values = false, with_weights = false;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     Chunk& chunk = chunks[c];
-    if (c > 0 && chunk.text_id != chunks[c - 1].text_id) end.line = 0;
+    if (c == 0 || chunk.text_id != chunks[c - 1].text_id) end.line = first_line(chunk, options);
     places[c] = end;
     if (options.attributes == nullptr) places[c].attributes = merge(chunk.attribute_alphabet, all.attribute_alphabet);
     if (options.edges == nullptr) places[c].edges = merge(chunk.edge_alphabet, all.edge_alphabet);
@@ -179,8 +185,10 @@ ParsedText read_texts(const std::vector<std::string_view>& texts, const ReadOpti
   // of extra columns.
   int64_t n_columns = 0;
   if (options.format == Format::columns && options.labelled &&
-      (options.features != nullptr || options.templates->dialect() == Dialect::crfpp))
+      (options.features != nullptr || options.templates->dialect() == Dialect::crfpp)) {
+    n_columns = options.n_columns;
     for (std::size_t c = 0; c < chunks.size() && n_columns == 0; ++c) n_columns = count_columns(chunks[c].text);
+  }
   parallel_for(n_threads, static_cast<int64_t>(chunks.size()), [&](int64_t c, int) {
     Chunk& chunk = chunks[static_cast<std::size_t>(c)];
     try {
@@ -193,7 +201,7 @@ ParsedText read_texts(const std::vector<std::string_view>& texts, const ReadOpti
       chunk.error = error;  // stored, so the reported error is the first in the text, not the first in time
     }
   });
-  check(chunks);
+  check(chunks, options);
   return join(chunks, options, n_threads);
 }
 

@@ -26,6 +26,8 @@ struct ReadOptions {
   const Alphabet* edges = nullptr;       // the same for edge attributes
   const Alphabet* labels = nullptr;      // new ones get the next ids; null: start empty
   int n_threads = 0;                     // 0: all cores of this process
+  int64_t n_columns = 0;                 // of rows before this text, which must all be the same; 0: not known
+  std::vector<int64_t> lines_before;     // each text, in the file that it continues; or empty: none
 };
 
 // Sequences s = 0..S-1 with positions seq_ptr[s]..seq_ptr[s+1]-1; N positions in total.

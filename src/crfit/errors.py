@@ -12,6 +12,7 @@ from typing import Any
 
 __all__ = [
     "CapabilityError",
+    "ClusterError",
     "ConvergenceWarning",
     "CrfitError",
     "CrfitWarning",
@@ -105,6 +106,10 @@ class CapabilityError(OptionError):
 
 class ModelFileError(CrfitError):
     """The model file is truncated, damaged or not a model, or its format cannot express the model."""
+
+
+class ClusterError(CrfitError, RuntimeError):
+    """The cluster cannot do the work: there are no workers, or they have another version of crfit."""
 
 
 class PointError(CrfitError, RuntimeError):

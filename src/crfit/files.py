@@ -8,6 +8,7 @@ the old file or the new one, never part of one, and a failure leaves no temporar
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import sys
 import zlib
@@ -194,6 +195,14 @@ _FAILURES = (EOFError, OSError, ValueError, zlib.error)
 COMPRESSED_SUFFIXES = frozenset(_METHODS)
 
 
+def is_compressed(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a compressed one does; False if it cannot be read."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        head = file.read(max(map(len, _SIGNATURES)))
+        return any(head.startswith(magic) for magic in _SIGNATURES)
+    return False
+
+
 def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> None:
     """Raise OSError, with a remedy, if no file can be written under this name.
 
@@ -247,6 +256,59 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             unfinished.unlink()
         raise
     _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a new folder that takes the place of `path` if the block succeeds; a folder there is deleted.
+
+    It is made beside `path`, if need be with the folders above. One that a killed process has left there is
+    deleted.
+    """
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    prefix = f".crfit-{zlib.crc32(os.fsencode(target.name)):08x}-"  # the name may have the maximum length
+    for left in target.parent.glob(f"{prefix}*.tmp"):
+        if (handle := _claimed(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(handle)
+    unfinished, old = (target.with_name(f"{prefix}{os.urandom(8).hex()}.tmp") for _ in range(2))
+    unfinished.mkdir()
+    handle = _claimed(unfinished)
+    try:
+        yield unfinished
+        _sync_folder(unfinished)
+        there = target.exists()
+        if there:
+            os.rename(target, old)
+        try:
+            os.rename(unfinished, target)
+        except OSError:
+            if there:
+                os.rename(old, target)
+            raise
+    finally:
+        for folder in (unfinished, old):
+            shutil.rmtree(folder, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
+    _sync_folder(target.parent)
+
+
+def _claimed(folder: Path) -> int | None:
+    """Descriptor of a folder that no other process holds, locked; None if one does, or without locks."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except OSError:
+            os.close(handle)
+    return None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -32,6 +32,7 @@ from crfit.data.class_weights import ClassWeight, weigh_classes
 from crfit.data.dataset import recode
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, one_against_rest
 from crfit.data.label_sets import check_known, known_runs
+from crfit.data.shards import FolderShards, Shards
 from crfit.data.templates import Template
 from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.engines.merged import MergeOption, Merging, merge_equal
@@ -108,6 +109,8 @@ class FitOptions:
     penalize_intercept: bool = False
     n_threads: int | None = None  # None: all cores; the result does not depend on it
     device: str = "cpu"
+    max_memory: float | None = None  # bytes for shards in a folder; None: half of the memory
+    client: Any = None  # for device="cluster": a `crfit.cluster.Cluster` or what it takes
     stop: Stop | None = None
     seed: int = 0  # for a trainer chosen by "auto"; others got it from `trainers.resolve`
     merge: MergeOption = "auto"  # train attributes that are equal on the data as one attribute
@@ -169,7 +172,7 @@ _NO_OLD = _Old()
 
 
 def fit_dataset(
-    dataset: Dataset,
+    dataset: Dataset | Shards,
     options: FitOptions = DEFAULTS,
     *,
     dev: Dataset | None = None,
@@ -194,9 +197,23 @@ def fit_dataset(
     problem is the same as without it. `toward` is a model w0 whose weights the l2 penalty pulls toward,
     ``(l2/2) |w - w0|^2``, and where training starts unless `init` is given: the problem then has its
     features too, besides those of the data.
+
+    Of shards, attributes at fewer than `min_count` positions have to be dropped already.
     """
     _check_old(init, toward, state, layout, start, options)
     check_dev(dev)
+    if isinstance(dataset, Shards):
+        _check_shards(options, toward)
+        return _fit_one(
+            dataset,
+            options,
+            dev,
+            callbacks=callbacks,
+            template=template,
+            input_format=input_format,
+            state=state,
+            init=init,
+        )
     check_known(dataset)
     dataset = weigh_classes(dataset, options.class_weight)
     if options.task == "classify":
@@ -225,6 +242,17 @@ def fit_dataset(
         init=init,
         toward=toward,
     )
+
+
+def _check_shards(options: FitOptions, toward: Model | None) -> None:
+    """Raise OptionError for what needs the data in one piece."""
+    remedy = "needs all data in memory: give more memory, or leave this out"
+    if toward is not None:
+        raise OptionError("toward", "a model", remedy)
+    if options.task == "classify":
+        raise OptionError("task", options.task, "shards hold sequences, not items: give the text itself")
+    if options.class_weight is not None:
+        raise OptionError("class_weight", "given", remedy)
 
 
 def _check_old(
@@ -287,7 +315,7 @@ def _carried_over(
     )
 
 
-def choose_scheme(dataset: Dataset, options: FitOptions) -> LabelScheme | None:
+def choose_scheme(dataset: Dataset | Shards, options: FitOptions) -> LabelScheme | None:
     """The scheme of the labels, given or detected; None if they follow none."""
     check_scheme_option(options.scheme)
     if options.task == "classify":
@@ -305,11 +333,13 @@ def choose_scheme(dataset: Dataset, options: FitOptions) -> LabelScheme | None:
 
 
 def make_problem(
-    dataset: Dataset, options: FitOptions, layout: Layout | None = None, toward: Vector | None = None
+    dataset: Dataset | Shards, options: FitOptions, layout: Layout | None = None, toward: Vector | None = None
 ) -> EngineObjective:
     """Return the objective, on a dataset without the rare attributes, or with the given layout."""
     l2 = trainers.penalty_for(options.trainer, options.l2)
     on: dict[str, Any] = {"device": options.device, "n_threads": options.n_threads}
+    if options.client is not None:
+        on["client"] = options.client
     if options.scheme_in_training:
         names = dataset.label_alphabet.strings()
         on["constraints"] = make_constraints(names, scheme=choose_scheme(dataset, options))
@@ -317,10 +347,15 @@ def make_problem(
         on["toward"] = toward
     if costs := read_costs(options.costs):
         on["costs"] = cost_table(dataset.label_alphabet.strings(), costs)
-    if options.task == "classify":  # rare attributes were dropped before adding the intercept
+    if options.task == "classify" and isinstance(dataset, Dataset):
+        # Rare attributes were dropped before adding the intercept.
         layout = classifier_layout(dataset, options.n_free)
     if layout is None:
-        own = ("weights", "transitions", "boundary", "order", "n_free", "min_count")
+        own = ["weights", "transitions", "boundary", "order", "n_free"]
+        if isinstance(dataset, FolderShards):
+            on["max_memory"] = options.max_memory
+        elif not isinstance(dataset, Shards):
+            own.append("min_count")
         on |= {name: getattr(options, name) for name in own}
     objective = make_objective(dataset, layout, l2=l2, l1=options.l1, **on)
     if options.l2_by_group:
@@ -344,7 +379,7 @@ def _layout_of(dataset: Dataset, options: FitOptions) -> Layout:
 
 
 def _fit_one(
-    dataset: Dataset,
+    dataset: Dataset | Shards,
     options: FitOptions,
     dev: Dataset | None,
     *,
@@ -362,7 +397,7 @@ def _fit_one(
     scheme = choose_scheme(dataset, options)
     if options.scheme == "auto":
         options = replace(options, scheme=scheme)
-    if toward is not None:
+    if toward is not None and isinstance(dataset, Dataset):
         if options.task == "classify":
             layout = classifier_layout(dataset, options.n_free)
         assert layout is not None  # the features of both, from `fit_dataset`
@@ -511,6 +546,11 @@ def choose_merging(
     if merge != "auto" and not isinstance(merge, bool):
         raise OptionError("merge", merge, "give True, False or 'auto'")
     was_merged = None if state is None else state.facts.get("n_merged", 0) > 0
+    data: Dataset | Shards = objective.dataset
+    if isinstance(data, Shards):
+        if merge is True or was_merged:
+            raise OptionError("merge", True, "equal attributes may be in different shards: leave it out")
+        return None
     if merge is False:
         if was_merged:
             remedy = "the run to resume used merged attributes: leave this option out, or start a new run"

@@ -124,10 +124,20 @@ def _memory_gb() -> float | None:
 def memory_limit() -> int | None:
     """Bytes of memory that this process may use, free or not; None if unknown.
 
-    The memory of the machine or container; limits set by a batch system are ignored.
+    The memory of the machine or container, or the limit of the process (``ulimit -v`` and ``-d``).
     """
-    limits = [_memory_bytes(), *map(_number_in, _GROUP_LIMITS)]
+    limits = [_memory_bytes(), *map(_number_in, _GROUP_LIMITS), *_process_limits()]
     return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _process_limits() -> list[int]:
+    """Limits on the memory of this process, such as those that batch systems set."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return []
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    return [limit for limit in limits if limit != resource.RLIM_INFINITY]
 
 
 def _memory_bytes() -> int | None:

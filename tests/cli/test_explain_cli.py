@@ -86,6 +86,20 @@ def test_unlabelled_input_and_standard_input(call, recipes, tmp_path):
     assert "right" not in ran.out
 
 
+def test_texts_are_split_into_tokens(call, recipes, tmp_path):
+    model, file = tmp_path / "words.crfit", tmp_path / "new.jsonl"
+    training = recipes / "test.columns"
+    call("train", training, "-m", model, "--features", "default", "--max-passes", 5, code=0)
+    file.write_text('{"text": ""}\n{"id": 7, "text": "2 cups flour"}\n')
+    found = records(call("explain", "-m", model, file, "--json", code=0))
+    assert [(record["sequence"], record["position"], record["line"]) for record in found] == [
+        (0, 0, 2),
+        (0, 1, 2),
+        (0, 2, 2),
+    ]
+    assert [record["token"] for record in found] == ["2", "cups", "flour"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -26,7 +26,7 @@ class Blocks(Stream):
     """A stream that comes in given blocks, as from a pipe."""
 
     def __init__(self, blocks):
-        self.name, self._blocks, self._piped = "<stdin>", iter(blocks), True
+        self.name, self._blocks, self.piped = "<stdin>", iter(blocks), True
 
 
 def cut(data, places):

@@ -197,7 +197,7 @@ def test_choosing_for_an_objective(seedy):
     assert trainers.choose(Chooser(), Logistic(), seed=7) == (Seedy(seed=7), "it has a seed")
 
 
-NO_PENALTY, TOWARD, PARTIAL, LACKING, LARGE, L1, PIXELS, ELSE = auto.RULES
+NO_PENALTY, TOWARD, PARTIAL, SHARDS, LACKING, LARGE, L1, PIXELS, ELSE = auto.RULES
 
 
 def problem(**options):

@@ -38,6 +38,7 @@ VERBS = {
     "train": "Train a model on labelled files.",
     "tag": "Label new text with a model.",
     "eval": "Score a model on labelled text.",
+    "index": "Read text into shards, for data larger than memory.",
     "race": "Compare trainers on your data.",
     "tune": "Choose penalties and options by held-out scores.",
     "inspect": "Show a model's settings and weights, or write a report.",

@@ -5,8 +5,8 @@ page. Defaults come from `crfit.fit.FitOptions`.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 import click
 
@@ -15,9 +15,11 @@ from crfit.cli.output import option, say
 from crfit.cli.unknown_names import warn_unknown_attributes, warn_unknown_labels
 from crfit.data import Dataset, annotated, items, text
 from crfit.data.label_sets import hide_labels
+from crfit.data.shards import FolderShards, Shards
 from crfit.data.templates import Template, load_template
 from crfit.engines import ENGINES
 from crfit.engines.objective import DEFAULT_L2
+from crfit.engines.streaming import fits_as_one
 from crfit.errors import OptionError
 from crfit.evaluation.scores import METRICS
 from crfit.fit import DEFAULTS
@@ -30,6 +32,7 @@ Decorator = Callable[[Any], Any]
 
 FILE = click.Path()
 _COUNT, _AMOUNT = click.IntRange(min=0), click.FloatRange(min=0)
+MEGABYTE = 1e6
 
 #: Headings of the help pages.
 COMMON, INPUT, MODEL = "Common options", "Input", "Model"
@@ -149,6 +152,12 @@ DEVICE: Row = (
     library_default("device", type=click.Choice(list(ENGINES))),
 )
 
+MAX_MEMORY: Row = (
+    "--max-memory MB",
+    "Megabytes for training on shards; what does not fit is read again in each pass.  [default: half of all]",
+    {"type": _AMOUNT},
+)
+
 SECONDS: Row = ("--seconds S", "Stop after S seconds of training.")
 LIMITS: tuple[Row, ...] = (
     ("--max-iter N", "Stop after N iterations."),
@@ -174,12 +183,16 @@ def stopping_rules(given: dict[str, Any]) -> Stop:
 
 
 class TrainingData(NamedTuple):
-    """Training data, with the format and template it was read with, and the texts."""
+    """Training data, with the format and template it was read with, and the texts.
+
+    Without `shards`; with them `dataset` is the same, of which only alphabets and sizes may be used.
+    """
 
     dataset: Dataset
     format: text.Format
     template: Template | None
     sources: list[text.Input]
+    shards: FolderShards | None = None
 
 
 def check_standard_input(files: Sequence[str | None]) -> None:
@@ -236,14 +249,50 @@ def read_training(
     dataset = text.read(sources, format=format_, template=template, n_threads=n_threads, features=features)
     dataset = partial(given, annotated.hide_unknown(dataset))
     if default and template is not None and not given["no_progress"]:
-        columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
-        size = f"{template.n_attributes} attributes per token"
-        say(
-            f"no --template: using a window of five tokens over {columns}, {size}; "
-            "--features default also uses affixes and shapes"
-        )
+        say(default_template_used(template))
     warn_unknown_attributes(dataset)
     return TrainingData(dataset, format_, template, sources)
+
+
+def open_shards(given: dict[str, Any], named: Collection[str]) -> FolderShards | None:
+    """The shards if a folder is given to train on. Sets: `min_count` in `given`.
+
+    Raises OptionError for options about reading text.
+    """
+    files = given["files"]
+    if not any(os.path.isdir(name) for name in files):
+        return None
+    if len(files) > 1:
+        remedy = "Train on one folder of crfit index alone: index all files together."
+        raise click.UsageError(remedy)
+    shards = Shards.open(files[0])
+    for name in ("input_format", "template", "features", "min_count", "missing", "label_separator"):
+        if name in named:
+            raise OptionError(name, given[name], f"the shards in {files[0]} are read: give it to crfit index")
+    given["min_count"] = shards.min_count
+    return shards
+
+
+def shards_to_train(shards: FolderShards, given: dict[str, Any], *, in_parts: bool = False) -> TrainingData:
+    """All shards as one dataset if training fits into memory, otherwise or `in_parts` as they are."""
+    memory = None if given["max_memory"] is None else MEGABYTE * given["max_memory"]
+    read = shards.input_format, shards.template, list[text.Input]()
+    if not in_parts and fits_as_one(shards, given["weights"] == "all", memory):
+        return TrainingData(shards.whole(), *read)
+    if not in_parts and not given["no_progress"]:
+        size = f"{shards.n_shards:,} shards, {shards.n_bytes / MEGABYTE:,.0f} MB"
+        say(f"{size}: training does not fit into memory, so shards are read again in each pass over the data")
+    return TrainingData(cast("Dataset", shards), *read, shards)
+
+
+def default_template_used(template: Template) -> str:
+    """Message about column files without a template."""
+    columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
+    size = f"{template.n_attributes} attributes per token"
+    return (
+        f"no --template: using a window of five tokens over {columns}, {size}; "
+        "--features default also uses affixes and shapes"
+    )
 
 
 def partial(given: dict[str, Any], dataset: Dataset) -> Dataset:

@@ -14,7 +14,7 @@ from crfit.cli.arguments import COMMON, JSON, LOADED, THREADS, options, section
 from crfit.cli.output import Verb, announce_terminal, debug_option, say
 from crfit.cli.unknown_names import UnknownAttributes
 from crfit.data import Dataset, items, text
-from crfit.data.json_lines import Member, json_line, other_members, split_texts
+from crfit.data.json_lines import Member, json_line, other_members, split_texts, takes_texts
 from crfit.data.streams import Piece, Stream, until_error
 from crfit.errors import OptionError
 from crfit.layout.constraints import LabelScheme
@@ -161,13 +161,7 @@ class _Tagging:
 
     def _split(self, source: text.Input) -> tuple[text.Input, Iterator[Any] | None]:
         """The source with its texts split into tokens, if it has any, and the tokens."""
-        features = self.model.features
-        if (
-            features is None
-            or features.n_columns != 1
-            or self.format != "jsonl"
-            or b'"text"' not in source.data
-        ):
+        if self.format != "jsonl" or not takes_texts(self.model.features, source):
             return source, None
         data, tokens = split_texts(source.data, source.name)
         return text.Input(source.name, data), iter(tokens)

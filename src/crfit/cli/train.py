@@ -5,8 +5,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Collection
-from dataclasses import fields, replace
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, fields, replace
 from itertools import combinations
 from typing import Any, get_args
 
@@ -17,8 +17,18 @@ from crfit import trainers
 from crfit.checks import json_ready
 from crfit.cli import arguments as shared
 from crfit.cli import retraining
-from crfit.cli.arguments import COMMON, INPUT, MODEL, STOPPING, TrainingData, library_default, section
+from crfit.cli.arguments import (
+    COMMON,
+    INPUT,
+    MEGABYTE,
+    MODEL,
+    STOPPING,
+    TrainingData,
+    library_default,
+    section,
+)
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
+from crfit.data.shards import FolderShards
 from crfit.data.templates import Template, detect_dialect, load_template
 from crfit.engines.profile import HEADINGS, profile_rows
 from crfit.errors import CrfitError, ModelFileError, OptionError
@@ -40,7 +50,7 @@ from crfit.training.callbacks import (
     load_checkpoint,
 )
 from crfit.training.interrupts import InterruptGuard
-from crfit.training.records import Run, RunState
+from crfit.training.records import Result, Run, RunState
 from crfit.training.stopping import Stop, StopReason
 
 _POSITIVE = click.IntRange(min=1)
@@ -144,6 +154,16 @@ _OPTIONS = [
             {"default": None},
         ),
         shared.DEVICE,
+        shared.MAX_MEMORY,
+        (
+            "--cluster ADDRESS",
+            "Compute on a Dask cluster: tcp://HOST:PORT of its scheduler, or local[N] for N processes here.",
+        ),
+        (
+            "--wire PRECISION",
+            "Precision of the vectors that go to and from the cluster; float32 halves the traffic.",
+            {"type": click.Choice(["float64", "float32"]), "default": "float64", "show_default": True},
+        ),
     ),
     *section(
         "CRFsuite parameters (docs/crfsuite.md)",
@@ -192,7 +212,8 @@ _OPTIONS = [
     cls=Verb,
     epilog="Ctrl-C stops after the current iteration and saves the model. Input formats: docs/input.md. "
     "Features: docs/features.md. Penalties: docs/penalties.md. Stopping and resuming: docs/watching.md. Old "
-    "models, and files of annotation tools: docs/retraining.md.",
+    "models, and files of annotation tools: docs/retraining.md. Data larger than memory: docs/large-data.md. "
+    "Clusters: docs/cluster.md.",
 )
 @click.argument("files", metavar="TRAIN...", nargs=-1, required=True, type=click.Path())
 @shared.options(_OPTIONS)
@@ -209,6 +230,8 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train train.txt -m small.crfit --l1 0.5 --l2 0.1
       crfit train mail.crfsuite -m spam.crfit --task classify
       crfit train train.txt fixed.jsonl -m new.crfit --init old.crfit
+      crfit train shards -m large.crfit
+      crfit train train.txt -m ner.crfit --cluster tcp://10.0.0.1:8786
     """  # noqa: D301
     begin = time.perf_counter()
     named = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
@@ -219,6 +242,7 @@ def command(context: click.Context, /, **given: Any) -> int:
         if "seed" in state.options and "seed" in named:
             settings.setdefault("seed", given["seed"])  # an error if the run has another
     old = retraining.load_old(given, named)
+    shards = _shards(given, named)
     _check_task(context, given)
     _check_files(given)
     n_threads = resolve_threads(given["n_threads"])
@@ -229,11 +253,16 @@ def command(context: click.Context, /, **given: Any) -> int:
         stop=stop,
         merge="auto" if given["merge"] is None else given["merge"],
         scheme=None if given["scheme"] == "none" else given["scheme"],
+        max_memory=None if given["max_memory"] is None else MEGABYTE * given["max_memory"],
         costs={(true, predicted): cost for true, predicted, cost in given["costs"]},
         **{name: given[name] for name in _AS_GIVEN},
     )
+    options = context.with_resource(_cluster(given, named, options))
     encoding, all_names = old.encoding, old.model is not None
-    training = shared.read_training(given, n_threads, options.task, encoding)
+    if shards is None:
+        training = shared.read_training(given, n_threads, options.task, encoding)
+    else:
+        training = shared.shards_to_train(shards, given, in_parts=given["cluster"] is not None)
     dev = shared.read_held_out(given, training, n_threads, options.task, encoding, all_names=all_names)
     if old.model is None:
         training.sources.clear()  # the texts are read
@@ -254,11 +283,48 @@ def command(context: click.Context, /, **given: Any) -> int:
         seconds = {"reading": read - begin, **parts, "saving": time.perf_counter() - trained}
     if guarded.guard.interrupted:
         say(f"saved the model after {fit.result.iterations} iterations to {given['model']}")
-    compared = retraining.compare(old, fit.model, training, dev, given, n_threads)
-    _report(given, fit, seconds, compared)
+    compared = []
+    if training.shards is None:
+        compared = retraining.compare(old, fit.model, training, dev, given, n_threads)
+    _report(given, fit, seconds, compared, guarded.workers)
     if guarded.guard.interrupted:
         return INTERRUPTED
     return FAILURE if fit.result.reason is StopReason.DIVERGED or any(c.failed for c in callbacks) else 0
+
+
+def _shards(given: dict[str, Any], named: Collection[str]) -> FolderShards | None:
+    """The shards to train on, None for text files; an error for options that they do not have."""
+    shards = shared.open_shards(given, named)
+    if shards is None:
+        if given["max_memory"] is not None:
+            raise OptionError("max_memory", given["max_memory"], "is for training on a folder of crfit index")
+        return None
+    if given["max_memory"] is not None and given["cluster"] is not None:
+        remedy = "workers of a cluster hold all of their shards: leave it out"
+        raise OptionError("max_memory", given["max_memory"], remedy)
+    if given["task"] == "classify":
+        raise OptionError("task", given["task"], "shards hold sequences, not items: give the text itself")
+    return shards
+
+
+@contextlib.contextmanager
+def _cluster(given: dict[str, Any], named: Collection[str], options: FitOptions) -> Iterator[FitOptions]:
+    """Connect to the cluster, if one is named, while training; the options with it."""
+    if given["cluster"] is None:
+        if "wire" in named:
+            raise OptionError("wire", given["wire"], "is for training on a cluster: add --cluster")
+        yield options
+        return
+    if "device" in named:
+        raise OptionError("device", given["device"], "--cluster already says where: leave one of the two out")
+    from crfit.engines.cluster import Cluster
+
+    with Cluster(given["cluster"], wire=given["wire"]) as cluster:
+        if not given["no_progress"]:
+            link = f", dashboard {cluster.dashboard}" if cluster.dashboard else ""
+            n = cluster.n_workers
+            say(f"training on {n} worker{'s' * (n != 1)} of {given['cluster']}{link}")
+        yield replace(options, device="cluster", client=cluster)
 
 
 #: Options with the same name and values in `FitOptions`.
@@ -275,11 +341,16 @@ class _Guarded(Callback, contextlib.ExitStack):
         super().__init__()
         self.guard = InterruptGuard()
         self.started = 0.0
+        self.workers: list[Any] = []
 
     def on_start(self, run: Run) -> None:
         """Start to handle Ctrl-C. Sets: `started`."""
         self.started = time.perf_counter()
         self.enter_context(self.guard)
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Sets: `workers`, what each worker of a cluster did."""
+        self.workers = getattr(run.objective, "workers", [])
 
 
 def _method(context: click.Context, given: dict[str, Any], named: set[str]) -> tuple[Stop, dict[str, Any]]:
@@ -361,7 +432,7 @@ def _fit(
             say(f"training {data.n_labels} classes, each against the rest")
     try:
         return fit_dataset(
-            data,
+            data if training.shards is None else training.shards,
             options,
             dev=dev,
             callbacks=callbacks,
@@ -391,7 +462,7 @@ _NOT_FOR_CLASSIFIERS = {
 }
 _ONLY_CLASSIFIERS = dict.fromkeys(("classes", "no_intercept"), "is for classifiers: add --task classify")
 _NOT_FOR_MANY_RUNS = dict.fromkeys(
-    ("patience", "metric", "log", "checkpoint", "resume", "profile", "dev_every"),
+    ("patience", "metric", "log", "checkpoint", "resume", "profile", "dev_every", "cluster"),
     "does not work with --classes one_vs_rest, which trains all classes at once: leave one of the two out",
 )
 
@@ -465,7 +536,11 @@ def _callbacks(given: dict[str, Any], resumed: bool) -> list[Callback]:
 
 
 def _report(
-    given: dict[str, Any], fit: Fit, profile: dict[str, float], compared: list[retraining.Compared]
+    given: dict[str, Any],
+    fit: Fit,
+    profile: dict[str, float],
+    compared: list[retraining.Compared],
+    workers: list[Any],
 ) -> None:
     """Print a report of the run; advice comes as a warning from `train`."""
     path, result, scores = given["model"], fit.result, fit.dev_scores
@@ -477,6 +552,8 @@ def _report(
         dev = scores and (item_scores(scores) if given["task"] == "classify" else scores.to_dict())
         summary |= {"model": path, "dev": dev, "profile": profile}
         summary.pop("history", None)  # --log writes every step
+        if workers:
+            summary["workers"] = [asdict(worker) for worker in workers]
         if compared:
             summary["before_after"] = [one.to_dict() for one in compared]
         click.echo(json.dumps(json_ready("summary", summary), allow_nan=False))
@@ -530,3 +607,19 @@ def _report(
     if given["profile"]:
         click.echo()
         table(profile_rows(profile), HEADINGS, numbers=(1, 2))
+    if workers:
+        click.echo()
+        table(
+            [
+                (
+                    f"{worker.address}{', lost' if worker.lost else ''}",
+                    f"{worker.shards}",
+                    f"{worker.seconds:.1f}",
+                    f"{worker.sent / 1e6:,.1f}",
+                    f"{worker.received / 1e6:,.1f}",
+                )
+                for worker in workers
+            ],
+            ("worker", "shards", "seconds", "MB sent", "MB received"),
+            numbers=(1, 2, 3, 4),
+        )

@@ -152,6 +152,35 @@ class Alphabet:
         return Alphabet.from_arrays, (*self.to_arrays(), self._locked)
 
 
+class Numbers(Alphabet):
+    """The strings "0", "1", ..., "n - 1", locked: ids without names, made only when needed.
+
+    The ids of a shard (`crfit.data.shards`) take no memory this way; training never asks for names.
+    """
+
+    __slots__ = ("_n",)
+
+    def __init__(self, n: int) -> None:
+        self._n, self._locked = n, True
+
+    def __getattr__(self, name: str) -> _native.Alphabet:
+        if name != "native":
+            raise AttributeError(name)
+        self.native = Alphabet(map(str, range(self._n))).native
+        return self.native
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __eq__(self, other: object) -> bool:
+        return self._n == other._n if isinstance(other, Numbers) else super().__eq__(other)
+
+    __hash__ = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Numbers, (self._n,)
+
+
 def _encode(string: str) -> bytes:
     try:
         return string.encode("utf-8", "surrogateescape")

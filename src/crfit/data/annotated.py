@@ -120,12 +120,23 @@ def as_json_lines(source: Input, encoding: Encoding = "BIO") -> Input | None:
     return Input(source.name, "".join(lines).encode())
 
 
+def recognised(sample: Input) -> bool:
+    """Whether a text that begins like this is in one of the forms above."""
+    data = sample.data.removeprefix(BYTE_ORDER_MARK).lstrip()
+    return is_list(sample) or (data[:1] == b"{" and _holds_tokens_or_text(data))
+
+
+def is_list(sample: Input) -> bool:
+    """Whether a text that begins like this is one list, as of Label Studio."""
+    data = sample.data.removeprefix(BYTE_ORDER_MARK).lstrip()
+    return data[:1] == b"[" and (data[1:].lstrip()[:1] in (b"{", b"]") or sample.name.endswith(".json"))
+
+
 def _sequences(source: Input, encoding: Encoding) -> Iterator[list[tuple[str, str]]] | None:
     """Tokens and labels of each text; None if they are in none of the forms above."""
     data = source.data.removeprefix(BYTE_ORDER_MARK).lstrip()
     if data[:1] == b"[":
-        tasks = _tasks(source, data)
-        return None if tasks is None else _of_tasks(source, tasks, encoding)
+        return _of_tasks(source, _tasks(source, data), encoding) if is_list(source) else None
     if data[:1] == b"{" and _holds_tokens_or_text(data):
         return _of_lines(source, encoding)
     return None
@@ -294,10 +305,8 @@ def encoded(n: int, label: str, encoding: Encoding, after_same: bool = False) ->
     return [begin + label, *["I-" + label] * (n - 1)]
 
 
-def _tasks(source: Input, data: bytes) -> list[Any] | None:
-    """The tasks of Label Studio; None for a column file that begins with a bracket."""
-    if data[1:].lstrip()[:1] not in (b"{", b"]") and not source.name.endswith(".json"):
-        return None
+def _tasks(source: Input, data: bytes) -> list[Any]:
+    """The tasks of Label Studio."""
     tasks: list[Any] = _parsed(data, lambda message: DataError(message, file=source.name))
     return tasks
 

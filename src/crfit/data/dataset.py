@@ -17,7 +17,7 @@ alphabet, its concatenated strings (``label_alphabet.bytes``) and their offsets 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any
@@ -355,6 +355,10 @@ class Dataset:
             changes |= {"edge_ptr": edge_ptr, "edge_ids": edge_ids, "edge_alphabet": alphabet}
         return replace(self, **changes)
 
+    def parts(self) -> Iterator[Dataset]:
+        """The dataset itself; several for `crfit.data.shards.Shards`."""
+        yield self
+
     def subset(self, sequence_ids: ArrayLike) -> Dataset:
         """Select sequences by index, in any order, with repetition.
 
@@ -448,21 +452,10 @@ class Dataset:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save to one safetensors file; if writing fails, an existing file is left unchanged."""
-        tensors: Tensors = {name: array for name in DTYPES if (array := getattr(self, name)) is not None}
+        header, tensors = stored(self)
         for name in ALPHABETS:
             tensors[f"{name}.bytes"], tensors[f"{name}.offsets"] = getattr(self, name).to_arrays()
-        if self.label_sets is not None:
-            rows, scores = self.label_sets
-            tensors |= {"label_sets.rows": rows, "label_sets.scores": scores.ravel()}
-        header = {
-            "format": KIND.format,
-            "version": KIND.version,
-            "plain_transitions": self.plain_transitions,
-            "n_dropped": self.n_dropped,
-            "source": self.source,
-        }
-        if self.n_columns is not None:
-            header["n_columns"] = self.n_columns
+        header |= {"format": KIND.format, "version": KIND.version}
         if self.features is not None:
             header["features"] = store_features(self.features, tensors)
         try:
@@ -475,13 +468,13 @@ class Dataset:
         """Load a file written by `save`; raises DataError if it is damaged or not a dataset."""
         try:
             header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)
-            return cls(**_fields(header, tensors))
+            alphabets = {name: restored_alphabet(name, tensors) for name in ALPHABETS}
+            features = restore_features(header.get("features"), tensors)
+            return cls(**restored(header, tensors, alphabets), features=features)
         except ModelFileError as error:
             raise DataError(str(error), file=os.fspath(path)) from None
         except (DataError, KeyError, TypeError, ValueError) as error:
-            # The checksum is correct, so the file was written wrongly.
-            reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
-            raise DataError(DAMAGED.format(reason), file=os.fspath(path)) from None
+            raise DataError(wrongly_written(error), file=os.fspath(path)) from None
 
     def __repr__(self) -> str:
         unlabelled = "" if self.labels is not None else ", unlabelled"
@@ -573,26 +566,47 @@ def _checked_sets(dataset: Dataset, given: LabelSets) -> LabelSets | None:
     return kept and LabelSets(read_only(kept.rows), read_only(kept.scores))
 
 
-def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
-    """Fields of a dataset from its file; KeyError, TypeError or ValueError if they are invalid."""
+def stored(dataset: Dataset) -> tuple[dict[str, Any], Tensors]:
+    """Header and tensors of a dataset for a file, without alphabets and features."""
+    tensors: Tensors = {name: array for name in DTYPES if (array := getattr(dataset, name)) is not None}
+    if dataset.label_sets is not None:
+        rows, scores = dataset.label_sets
+        tensors |= {"label_sets.rows": rows, "label_sets.scores": scores.ravel()}
+    header = {name: getattr(dataset, name) for name in ("plain_transitions", "n_dropped", "source")}
+    return header if dataset.n_columns is None else header | {"n_columns": dataset.n_columns}, tensors
+
+
+def restored(header: dict[str, Any], tensors: Tensors, alphabets: Mapping[str, Alphabet]) -> dict[str, Any]:
+    """Fields of a dataset from its file, without features.
+
+    KeyError, TypeError or ValueError if they are invalid.
+    """
     found: dict[str, Any] = {name: tensors[name] for name in DTYPES if name in tensors}
     for name in ("seq_ptr", "attr_ptr", "attr_ids"):
         found[name] = tensors[name]
-    for name in ALPHABETS:
-        found[name] = Alphabet.from_arrays(tensors[f"{name}.bytes"], tensors[f"{name}.offsets"], locked=True)
     if "label_sets.rows" in tensors:
-        scores = tensors["label_sets.scores"].reshape(-1, len(found["label_alphabet"]))
+        scores = tensors["label_sets.scores"].reshape(-1, len(alphabets["label_alphabet"]))
         found["label_sets"] = LabelSets(tensors["label_sets.rows"], scores)
-    found["features"] = restore_features(header.get("features"), tensors)
     source, n_columns = header["source"], header.get("n_columns")
     if source is not None and not isinstance(source, str):
         raise TypeError(f"source is {source!r}")
     return found | {
+        **alphabets,
         "plain_transitions": bool(header["plain_transitions"]),
         "n_dropped": int(header["n_dropped"]),
         "source": source,
         "n_columns": None if n_columns is None else int(n_columns),
     }
+
+
+def restored_alphabet(name: str, tensors: Tensors) -> Alphabet:
+    """One of the alphabets from a file; KeyError or DataError if it is invalid."""
+    return Alphabet.from_arrays(tensors[f"{name}.bytes"], tensors[f"{name}.offsets"], locked=True)
+
+
+def wrongly_written(error: Exception) -> str:
+    """Message about a file with the right checksum and wrong contents."""
+    return DAMAGED.format(f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error)
 
 
 def recode(dataset: Dataset, alphabets_of: HasAlphabets) -> Dataset:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crfit import _native
 from crfit.data.tokens import tokenize
 from crfit.errors import DataError
 from crfit.files import BYTE_ORDER_MARK
 
-__all__ = ["Member", "json_line", "other_members", "split_texts"]
+if TYPE_CHECKING:
+    from crfit.data.text import Input
+    from crfit.features import Features
+
+__all__ = ["Member", "json_line", "other_members", "split_texts", "takes_texts"]
 
 #: Keys whose values are read: the attributes are not repeated, labels are replaced.
 _READ = ("attributes", "labels", "label")
@@ -44,6 +48,11 @@ def other_members(data: bytes) -> Iterator[list[Member]]:
                 continue
             found.append(Member(key, data[begin:end].decode("utf-8", "surrogateescape")))
         yield found
+
+
+def takes_texts(features: Features | None, source: Input) -> bool:
+    """Whether JSON lines may have a text that has to be split into tokens."""
+    return features is not None and features.n_columns == 1 and b'"text"' in source.data
 
 
 def split_texts(data: bytes, name: str | None = None) -> tuple[bytes, list[list[dict[str, Any]] | None]]:

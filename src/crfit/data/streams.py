@@ -48,11 +48,18 @@ class Stream:
     ----------
     path : path-like or None
         None and ``-`` mean standard input. Compressed input is decompressed on the way.
+    block_bytes : int, optional
+        How much is read at a time.
+
+    Attributes
+    ----------
+    piped : bool
+        Whether it can be read only once.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        self.name, self._blocks = read_blocks(path, BLOCK_BYTES)
-        self._piped = not os.path.isfile(self.name)
+    def __init__(self, path: str | os.PathLike[str] | None, block_bytes: int | None = None) -> None:
+        self.name, self._blocks = read_blocks(path, block_bytes or BLOCK_BYTES)
+        self.piped = not os.path.isfile(self.name)
 
     def sample(self, *, by_line: bool = False) -> Input:
         """The beginning of the text, which tells its format: of a pipe the first sequence or JSON object.
@@ -63,7 +70,7 @@ class Stream:
         for block in self._blocks:
             seen.append(block)
             data += block
-            if self._piped and (end := _first_end(data, by_line)) is not None:
+            if self.piped and (end := _first_end(data, by_line)) is not None:
                 data = data[:end]
                 break
             if len(data) > SAMPLE_BYTES:
@@ -71,13 +78,14 @@ class Stream:
         self._blocks = chain(seen, self._blocks)
         return Input(self.name, data[: SAMPLE_BYTES + 1])
 
-    def pieces(self, *, by_line: bool) -> Iterator[Piece]:
+    def pieces(self, *, by_line: bool, at_least: Callable[[], int] = lambda: 0) -> Iterator[Piece]:
         """Yield whole sequences as soon as they are there, or one empty piece if the text has no sequence.
 
-        With `by_line` each line is a sequence, as in JSON lines. Otherwise a blank line ends one.
+        With `by_line` each line is a sequence, as in JSON lines. Otherwise a blank line ends one. Pieces have
+        ``at_least()`` bytes, called before each; the last one has what is left.
         """
         n_lines, found = 0, False
-        for data in self._cut(by_line):
+        for data in self._cut(by_line, at_least):
             if _TEXT.search(data.removeprefix(BYTE_ORDER_MARK) if n_lines == 0 else data):
                 found = True
                 if data.startswith(BYTE_ORDER_MARK) and n_lines:
@@ -87,15 +95,18 @@ class Stream:
         if not found:
             yield Piece(Input(self.name, b""), 0)
 
-    def _cut(self, by_line: bool) -> Iterator[bytes]:
+    def _cut(self, by_line: bool, at_least: Callable[[], int]) -> Iterator[bytes]:
         """Blocks that end where a sequence does."""
-        parts, blank = list[bytes](), True
+        parts, size, blank = list[bytes](), 0, True
         for block in self._blocks:
             end = block.rfind(b"\n") + 1 if by_line else _last_end(block, blank)
-            if end > 0:
+            if end > 0 and size + end >= at_least():
                 yield b"".join([*parts, block[:end]])
-                parts = []
+                parts, size = [], 0
+            else:
+                end = 0
             parts.append(block[end:])
+            size += len(parts[-1])
             # Whether the line that the next block continues is blank so far.
             start = block.rfind(b"\n") + 1
             blank = not block[start:].strip(_WHITE) and (blank or start > 0)

@@ -77,10 +77,10 @@ class FileKind:
     max_ndim: int = 1
 
 
-def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], header: object) -> None:
+def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], header: object) -> int:
     """Write tensors of the types in `DTYPES` and a JSON header; on failure an existing file is unchanged.
 
-    Raises ModelFileError if the file cannot be written or a tensor has another type.
+    Returns the checksum. Raises ModelFileError if the file cannot be written or a tensor has another type.
     """
     from safetensors import SafetensorError
 
@@ -96,7 +96,7 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
         with replacing(path) as unfinished:
             # One metadata entry, because the library writes several in random order.
             save_file(contents, unfinished, metadata={"crfit": json.dumps(header)})
-            _add_checksum(unfinished)
+            return _add_checksum(unfinished)
     except (OSError, SafetensorError) as error:
         raise ModelFileError(f"{os.fspath(path)}: {unwritable(error)}") from error
 
@@ -108,7 +108,7 @@ def save_file(tensors: Tensors, path: Path, metadata: dict[str, str]) -> None:
     safetensors.numpy.save_file(tensors, path, metadata=metadata)
 
 
-def _add_checksum(path: Path) -> None:
+def _add_checksum(path: Path) -> int:
     data = _bytes_of(path, mapped=True)
     place = _places(*_header(data), len(data))[CHECKSUM].bytes
     checksum = _checksum(data, place)
@@ -116,11 +116,20 @@ def _add_checksum(path: Path) -> None:
     with path.open("rb+") as file:
         file.seek(place.start)
         file.write(checksum)
+    return int.from_bytes(checksum, "little")
 
 
-def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[Any, Tensors]:
+def read(
+    path: str | os.PathLike[str],
+    kind: FileKind,
+    mapped: bool,
+    *,
+    checksum: int | None = None,
+    verified: bool = False,
+) -> tuple[Any, Tensors]:
     """Header and read-only tensors of a file from `write`; views of the file if `mapped`, else copies.
 
+    `checksum` is that of the file that is expected. A file that was `verified` before is not read as a whole.
     Raises ModelFileError, without the file name, if the file cannot be read or is not of this kind.
     """
     try:
@@ -133,8 +142,11 @@ def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[An
     if CHECKSUM not in places:
         raise ModelFileError(DAMAGED.format("it has no checksum"))
     place = places.pop(CHECKSUM).bytes
-    if bytes(data[place]) != _checksum(data, place):
+    found = bytes(data[place])
+    if not verified and found != _checksum(data, place):
         raise ModelFileError(DAMAGED.format("its checksum does not match its contents"))
+    if checksum is not None and int.from_bytes(found, "little") != checksum:
+        raise ModelFileError("is another file than the one that was written here: write all of them again")
     return header, {name: place.view(data) for name, place in places.items()}
 
 

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,8 @@ PathLike: TypeAlias = "str | os.PathLike[str] | None"
 
 #: Texts that are short.
 FEW_BYTES = 1 << 11
+#: Arrays by name, the alphabets of attributes, labels and edge attributes, number of occurrences dropped.
+Parsed: TypeAlias = tuple[dict[str, Any], _native.Alphabet, _native.Alphabet, _native.Alphabet, int]
 #: How much `detect_format` reads.
 SAMPLE_BYTES = 1 << 16
 _FORMAT_OF_SUFFIX: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".crfsuite": "crfsuite"}
@@ -167,14 +169,14 @@ def _looks_like_crfsuite(lines: list[bytes]) -> bool:
 def column_template(inputs: Sequence[Input], *, labelled: bool = True) -> Template:
     """The default template for column files, with as many columns as the first row."""
     text = inputs[0]
-    n_columns = _n_columns(inputs[:1])
+    n_columns = count_columns(inputs[:1])
     if labelled and n_columns == 1:
         message = "rows have only one column, the label: add at least one column to learn from"
         raise DataError(message, file=text.name)
     return default_template(n_columns - labelled if n_columns else 0)
 
 
-def _n_columns(inputs: Sequence[Input]) -> int:
+def count_columns(inputs: Sequence[Input]) -> int:
     """Number of columns of the first row, 0 if there are no rows."""
     counts = (_native.count_columns(text.data.removeprefix(BYTE_ORDER_MARK)) for text in inputs)
     return next(filter(None, counts), 0)
@@ -298,21 +300,9 @@ def read_checked(
     features: Features | None = None,
 ) -> Dataset:
     """Read texts of a known format, with options that go together; `read` finds and checks them."""
-    try:
-        arrays, attributes, labels, edges, n_dropped = _native.read_texts(
-            [text.data for text in inputs],
-            _native.Format[format],
-            template.native if template is not None else None,
-            labelled,
-            alphabets.attribute_alphabet.native if alphabets is not None else None,
-            alphabets.label_alphabet.native if alphabets is not None else None,
-            alphabets.edge_alphabet.native if alphabets is not None else None,
-            n_threads,
-            None if features is None else features.native,
-        )
-    except _native.TextError as error:
-        message, text_id, line = error.args
-        raise DataError(message, file=inputs[text_id].name, line=line or None) from None
+    arrays, attributes, labels, edges, n_dropped = parsed(
+        inputs, format, template, labelled, alphabets, n_threads, features
+    )
     n_trained = getattr(alphabets, "n_columns", None)
     if format == "columns" and n_trained:
         _check_columns(inputs, n_trained, labelled)
@@ -332,16 +322,51 @@ def read_checked(
         source=source,
         plain_transitions=template is None or template.plain_transitions,
         n_dropped=n_dropped,
-        n_columns=_columns_to_require(inputs, format, template) if labelled else None,
+        n_columns=columns_to_require(inputs, format, template) if labelled else None,
         features=features,
     )
 
 
-def _columns_to_require(inputs: Sequence[Input], format: Format, template: Template | None) -> int | None:
+def parsed(
+    inputs: Sequence[Input],
+    format: Format,
+    template: Template | None,
+    labelled: bool,
+    alphabets: HasAlphabets | None,
+    n_threads: int,
+    features: Features | None,
+    *,
+    n_columns: int = 0,
+    lines_before: Sequence[int] = (),
+) -> Parsed:
+    """Arrays and alphabets of texts; labels are -1 where they are not known.
+
+    For texts that continue others: `n_columns` of the rows before, and `lines_before` each text.
+    """
+    try:
+        return _native.read_texts(
+            [text.data for text in inputs],
+            _native.Format[format],
+            template.native if template is not None else None,
+            labelled,
+            alphabets.attribute_alphabet.native if alphabets is not None else None,
+            alphabets.label_alphabet.native if alphabets is not None else None,
+            alphabets.edge_alphabet.native if alphabets is not None else None,
+            n_threads,
+            None if features is None else features.native,
+            n_columns,
+            list(lines_before),
+        )
+    except _native.TextError as error:
+        message, text_id, line = error.args
+        raise DataError(message, file=inputs[text_id].name, line=line or None) from None
+
+
+def columns_to_require(inputs: Sequence[Input], format: Format, template: Template | None) -> int | None:
     """Number of columns of labelled column files, 0 if rows may differ, as in Wapiti's dialect."""
     if format != "columns":
         return None
-    return 0 if template is not None and template.dialect == "wapiti" else _n_columns(inputs) or None
+    return 0 if template is not None and template.dialect == "wapiti" else count_columns(inputs) or None
 
 
 def sequence_lines(text: Input, dataset: Dataset) -> Iterator[list[str]]:

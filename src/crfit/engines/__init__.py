@@ -7,6 +7,7 @@ support the order.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from crfit.checks import check_whole_number, place
 from crfit.data import Dataset
 from crfit.data.label_sets import LabelSets
+from crfit.data.shards import FolderShards, Shards
 from crfit.engines.decoding import Decoder, Inference
 from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import CrfitWarning, DataError, OptionError
@@ -92,7 +94,7 @@ def choose_engine(device: str, order: int, *, warn: bool = True) -> Engine:
 
 
 def make_objective(
-    dataset: Dataset,
+    dataset: Dataset | Shards | str | os.PathLike[str],
     layout: Layout | None = None,
     *,
     l2: float = DEFAULT_L2,
@@ -109,13 +111,16 @@ def make_objective(
     constraints: Constraints | None = None,
     costs: NDArray[np.float64] | None = None,
     toward: NDArray[np.float64] | None = None,
+    client: Any = None,
+    max_memory: float | None = None,
 ) -> EngineObjective:
     """Create the function to minimise from a labelled dataset.
 
     Parameters
     ----------
-    dataset : Dataset
-        Labelled sequences.
+    dataset : Dataset, Shards or path
+        Labelled sequences, in one piece or in parts. For parts only batch trainers are available. A path is a
+        folder of shards that ``crfit index`` has written.
     layout : Layout, optional
         Which features have a weight; by default from the options `weights`, `transitions`, `boundary`,
         `order` and `n_free`.
@@ -135,10 +140,11 @@ def make_objective(
     min_count : int, default=0
         Drop penalised attributes that occur at fewer positions than this. The pruned data is
         ``objective.dataset``.
-    device : {"cpu", "reference"}, default="cpu"
-        The engine. "reference" is slow and meant for tests.
+    device : {"cpu", "reference", "cluster"}, default="cpu"
+        The engine. "reference" is slow and meant for tests; "cluster" computes on the workers of Dask.
     n_threads : int, optional
-        Number of threads of the CPU engine; None uses all cores. The result does not depend on it.
+        Number of threads of the CPU engine; None uses all cores. The result does not depend on it. A worker
+        of a cluster uses as many as Dask gives it.
     arithmetic : {"scaled", "log"}, default="scaled"
         Arithmetic of forward-backward in the CPU engine. "scaled" is fast and falls back to the log domain
         for sequences that would under- or overflow. "log" is slow and meant for comparisons.
@@ -152,6 +158,13 @@ def make_objective(
     toward : float64 array of shape (n_weights,), optional
         Weights w0 of an old model: the l2 penalty is ``(l2/2) |w - w0|^2`` instead of ``(l2/2) |w|^2``. Of
         unpenalised weights it is ignored, and so is l1. Trainers `lbfgs`, `newton_cg` and `bfgs` only.
+    client : Cluster, distributed.Client or str, optional
+        For device="cluster": a `crfit.cluster.Cluster`, or what it takes. A dataset in one piece is split
+        into 16 parts.
+    max_memory : float, optional
+        For shards in a folder: bytes that they and vectors of weights may take. Shards beyond it are read
+        again in each pass over the data; results do not depend on it. By default half of the memory that
+        the process may use.
 
     Returns
     -------
@@ -165,13 +178,18 @@ def make_objective(
     OptionError
         An option is invalid or contradicts `layout`.
     """
-    _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
+    if isinstance(dataset, str | os.PathLike):
+        dataset = Shards.open(dataset)
+    if max_memory is not None and (not isinstance(dataset, FolderShards) or device == "cluster"):
+        raise OptionError("max_memory", max_memory, "is for shards in a folder: leave it out")
+    if not isinstance(dataset, Shards):
+        _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
     if layout is not None:
         _check_type("layout", layout, Layout, "crfit.layout.make_layout(dataset), or leave it out")
     if arithmetic not in ("scaled", "log"):
         raise OptionError("arithmetic", arithmetic, "choose 'scaled' or 'log'")
     check_whole_number("min_count", min_count, at_least=0)
-    given = {
+    given: dict[str, Any] = {
         "weights": weights,
         "transitions": transitions,
         "boundary": boundary,
@@ -179,6 +197,31 @@ def make_objective(
         "n_free": n_free,
     }
     given = {name: value for name, value in given.items() if value is not None}
+    if client is not None and device != "cluster":
+        raise OptionError("client", type(client).__name__, "is for device='cluster'")
+    if isinstance(dataset, Shards) or device == "cluster":
+        from crfit.engines.sharded import N_SHARDS, TermOptions, sharded_objective
+
+        if isinstance(dataset, Dataset):
+            if layout is None:
+                dataset = dataset.prune(min_count, n_free=n_free or 0)
+            dataset = Shards.of(dataset, N_SHARDS)
+        elif min_count > 0:
+            raise OptionError("min_count", min_count, "rare attributes are dropped before data is split up")
+        if layout is not None:
+            _check_given(layout, given, min_count)
+        how = TermOptions("cpu" if device == "cluster" else device, n_threads, arithmetic, constraints, costs)
+        if device == "cluster":
+            from crfit.engines.cluster import cluster_objective
+
+            return cluster_objective(dataset, client, layout, how, l1=l1, l2=l2, toward=toward, **given)
+        if isinstance(dataset, FolderShards):
+            from crfit.engines.streaming import streaming_objective
+
+            return streaming_objective(
+                dataset, layout, how, l1=l1, l2=l2, toward=toward, max_memory=max_memory, **given
+            )
+        return sharded_objective(dataset, layout, how, l1=l1, l2=l2, toward=toward, **given)
     if layout is None:
         choose_engine(device, 1, warn=False)  # report a wrong name before counting the data
         n_attributes = dataset.n_attributes
@@ -190,14 +233,9 @@ def make_objective(
                 CrfitWarning,
                 stacklevel=2,
             )
-        layout = make_layout(dataset, **given)  # type: ignore[arg-type]
+        layout = make_layout(dataset, **given)
     else:
-        for name, value in given.items():
-            if value != getattr(layout, name):
-                remedy = f"the given layout has {name}={getattr(layout, name)!r}; leave one of the two out"
-                raise OptionError(name, value, remedy)
-        if min_count > 0:
-            raise OptionError("min_count", min_count, "prune the dataset before creating the layout")
+        _check_given(layout, given, min_count)
     engine = choose_engine(device, layout.order)
     extra: dict[str, Any] = {}
     if constraints is not None and not constraints.trivial:
@@ -212,6 +250,16 @@ def make_objective(
     return engine.objective(
         dataset, layout, l1=l1, l2=l2, n_threads=n_threads, arithmetic=arithmetic, **extra
     )
+
+
+def _check_given(layout: Layout, given: dict[str, Any], min_count: int) -> None:
+    """Raise OptionError if options contradict the layout."""
+    for name, value in given.items():
+        if value != getattr(layout, name):
+            remedy = f"the given layout has {name}={getattr(layout, name)!r}; leave one of the two out"
+            raise OptionError(name, value, remedy)
+    if min_count > 0:
+        raise OptionError("min_count", min_count, "prune the dataset before creating the layout")
 
 
 def _check_constraints(dataset: Dataset, constraints: Constraints) -> None:

@@ -165,6 +165,7 @@ class EngineObjective(Objective, ABC):
     xp: ModuleType = np
     phases: Phases
     n_merged: int = 0
+    _consistent: EngineObjective | None = None
 
     def __init__(
         self,
@@ -179,7 +180,6 @@ class EngineObjective(Objective, ABC):
         constraints: Constraints | None = None,
         toward: Vector | None = None,
     ) -> None:
-        self.l1, self.l2 = _strength("l1", l1), _strength("l2", l2)
         layout.check_dataset(dataset, labelled=True)
         if not dataset.one_position:
             self.capabilities -= {"scaling_terms"}
@@ -205,12 +205,29 @@ class EngineObjective(Objective, ABC):
             )
             if there
         )
-        self.dataset, self.layout = dataset, layout
         self.arithmetic, self.offsets, self.constraints = arithmetic, offsets, constraints
+        weights = dataset.sequence_weights
+        total_weight = float(dataset.n_sequences if weights is None else weights.sum())
+        self._set_up(dataset, layout, l1, l2, n_threads, toward, total_weight)
+        self._prepare()
+        self._consistent = self._make_consistent() if partial else None
+
+    def _set_up(
+        self,
+        dataset: Dataset,
+        layout: Layout,
+        l1: float,
+        l2: float,
+        n_threads: int | None,
+        toward: Vector | None,
+        total_weight: float,
+    ) -> None:
+        """Set the attributes that do not depend on where the data is."""
+        self.l1, self.l2 = _strength("l1", l1), _strength("l2", l2)
+        self.dataset, self.layout = dataset, layout
         self.n_threads = resolve_threads(n_threads)
         self.n_weights, self.n_sequences, self.free = layout.n_weights, dataset.n_sequences, layout.free
-        weights = dataset.sequence_weights
-        self.total_weight = float(dataset.n_sequences if weights is None else weights.sum())
+        self.total_weight = total_weight
         if dataset.one_position:
             self.logistic = layout.n_labels == 2 and layout.n_weights == layout.n_attributes
             self.items_per_attribute = dataset.n_sequences / max(1, layout.n_attributes)
@@ -225,8 +242,6 @@ class EngineObjective(Objective, ABC):
         self._pin: tuple[Vector, Vector] | None = None
         self._pin_count = 0
         self._set_centre(toward)
-        self._prepare()
-        self._consistent = self._make_consistent() if partial else None
 
     def _set_centre(self, toward: Vector | None) -> None:
         """Sets: the weights that the l2 penalty pulls toward, and what that adds to F.
@@ -348,6 +363,12 @@ class EngineObjective(Objective, ABC):
                 out -= own
         self._pin = w, self._sample(w)
         return value, out
+
+    def pin(self, w: Vector) -> None:
+        """Pin `w` without a gradient, on an objective that has not had one; products give the same bytes."""
+        self._check_vector("w", w)
+        self._pin_count += 1
+        self._pin = w, self._sample(w)
 
     @property
     def curvature_bytes(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.data import items, text
+from crfit.data.json_lines import split_texts, takes_texts
 from crfit.errors import DataError
 from crfit.inspection.explanation import Explainer, Explanation
 
@@ -140,6 +141,8 @@ def read(
             labelled = True
         except DataError:
             labelled = False
+    if not labelled and takes_texts(model.features, source) and model.format_of([source]) == "jsonl":
+        source = text.Input(source.name, split_texts(source.data, source.name)[0])
     model.read(source, labelled=labelled, n_threads=n_threads)  # checks the columns
     if model.task == "classify":
         dataset = items.read(source, format=model.input_format, labelled=labelled, n_threads=n_threads)

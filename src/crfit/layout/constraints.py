@@ -26,6 +26,7 @@ from crfit.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
+    from crfit.data.shards import Shards
 
 #: Schemes of span labels with constraints.
 LabelScheme: TypeAlias = Literal["BIO", "IOB1", "IOBES", "BILOU"]
@@ -158,8 +159,8 @@ def _of_scheme(scheme: LabelScheme, names: Sequence[str]) -> Constraints:
     return Constraints(follow, ~continues, ~role("BI"))
 
 
-def detect_scheme(dataset: Dataset) -> LabelScheme | None:
-    """The scheme that the labels of a dataset follow, or None.
+def detect_scheme(dataset: Dataset | Shards) -> LabelScheme | None:
+    """The scheme that the labels of a dataset or of shards follow, or None.
 
     Every label is ``O`` or has a prefix of the scheme, nearly every sequence is valid in it (`SLIPS`), and it
     forbids something.
@@ -181,12 +182,14 @@ def detect_scheme(dataset: Dataset) -> LabelScheme | None:
     return None
 
 
-def share_invalid(dataset: Dataset, constraints: Constraints) -> float:
+def share_invalid(dataset: Dataset | Shards, constraints: Constraints) -> float:
     """Share of the sequences whose labels violate the constraints."""
-    if dataset.n_sequences == 0:
-        return 0.0
-    invalid = np.logical_or.reduceat(violations(dataset, constraints), dataset.seq_ptr[:-1])
-    return float(invalid.mean())
+    n_invalid = 0
+    for part in dataset.parts():
+        if part.n_sequences:
+            invalid = np.logical_or.reduceat(violations(part, constraints), part.seq_ptr[:-1])
+            n_invalid += np.count_nonzero(invalid)
+    return n_invalid / max(1, dataset.n_sequences)
 
 
 def first_violation(dataset: Dataset, constraints: Constraints) -> int | None:

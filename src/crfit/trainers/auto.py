@@ -79,6 +79,13 @@ RULES = (
         "newton_cg cannot warm up on these, and lbfgs needs no warm-up",
     ),
     Rule(
+        "data in shards",
+        lambda objective: "data in shards" in getattr(objective, "limits", ()),
+        "lbfgs",
+        lambda objective: LBFGS(),
+        "on data in shards newton_cg has no warm-up, and lbfgs needs none",
+    ),
+    Rule(
         "a custom objective that newton_cg cannot use",
         lambda objective: not objective.capabilities >= NEWTON_NEEDS,
         "lbfgs",

@@ -1,6 +1,8 @@
 """Ctrl-C during training: once to stop soon with a valid model, twice to stop at once.
 
-A long step asks `must_hurry` from time to time, and ends early after Ctrl-C and when its time is up.
+A long step asks `must_hurry` from time to time, and ends early after Ctrl-C and when its time is up. A pass
+over data that is larger than memory may take minutes: it calls `end_pass_if_hurried` now and then, which ends
+the step that needs the pass.
 
 A program can handle SIGTERM, which batch systems and containers send, in the same way
 (`termination_as_interrupt`). The library does not change it by itself.
@@ -18,6 +20,7 @@ from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
 _hurry: ContextVar[Callable[[], bool] | None] = ContextVar("hurry", default=None)
+_end_pass: ContextVar[Callable[[], bool] | None] = ContextVar("end_pass", default=None)
 
 
 def must_hurry() -> bool:
@@ -26,14 +29,26 @@ def must_hurry() -> bool:
     return asked is not None and asked()
 
 
+class PassEnded(Exception):  # noqa: N818
+    """A pass over the data was ended, because the run that needs it should end soon."""
+
+
+def end_pass_if_hurried() -> None:
+    """Raise `PassEnded` if the run in this thread should end soon, and has an earlier step to return."""
+    asked = _end_pass.get()
+    if asked is not None and asked():
+        raise PassEnded
+
+
 @contextlib.contextmanager
-def hurry_when(asked: Callable[[], bool]) -> Iterator[None]:
-    """Context of a run whose steps should end soon once ``asked()`` is true."""
-    token = _hurry.set(asked)
+def hurry_when(asked: Callable[[], bool], end_pass: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Context of a run whose steps should end soon once ``asked()`` is true, and passes on ``end_pass()``."""
+    token, other = _hurry.set(asked), _end_pass.set(end_pass)
     try:
         yield
     finally:
         _hurry.reset(token)
+        _end_pass.reset(other)
 
 
 class InterruptGuard:

@@ -20,7 +20,7 @@ from crfit.engines.objective import Objective
 from crfit.engines.profile import Phases, Profile, phases_of
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.trainers import Step, Trainer
-from crfit.training.interrupts import InterruptGuard, hurry_when
+from crfit.training.interrupts import InterruptGuard, PassEnded, hurry_when
 from crfit.training.records import Callback, Ending, KeptPoint, Result, Run, RunState, keep, objective_facts
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
@@ -129,7 +129,9 @@ def minimise(
             callback.on_start(run)
         loop = _Loop(run, trainer, start, None if state is None else state.state, begin)
         with InterruptGuard() as guard:
-            hurry = hurry_when(lambda: guard.interrupted or loop.out_of_time())
+            hurry = hurry_when(
+                lambda: guard.interrupted or loop.out_of_time(), lambda: loop.ends_pass(guard.interrupted)
+            )
             with vectors.use_threads(objective.n_threads), hurry:
                 reason, message = loop.drive(callbacks, guard)
             result = loop.result(reason, message, keep_state)
@@ -246,6 +248,11 @@ class _Loop:
                 step = self._timed_step()
             except StopIteration:
                 return StopReason.MAX_ITER, "the trainer reached the end of its schedule"
+            except PassEnded:  # the last step is the result
+                if guard.interrupted and not run.history:
+                    raise KeyboardInterrupt from None
+                limit = run.stop.limit(replace(run.history[-1], seconds=self.seconds))
+                return limit or (StopReason.INTERRUPTED, "interrupted by the user")
             if not isinstance(step, Step):
                 what = "None" if step is None else type(step).__name__
                 raise TypeError(f"{run.trainer} yielded {what}: a trainer yields crfit.trainers.Step(w, ...)")
@@ -279,6 +286,10 @@ class _Loop:
         """Whether the limit of seconds is reached within a step."""
         limit = self.run.stop.seconds
         return limit is not None and self.seconds + time.perf_counter() - self.step_begin >= limit
+
+    def ends_pass(self, interrupted: bool) -> bool:
+        """Whether the step should be given up within a pass; the first one only after Ctrl-C."""
+        return interrupted or (bool(self.run.history) and self.out_of_time())
 
     def _progress(self, step: Step) -> Progress:
         self.iteration += not step.initial

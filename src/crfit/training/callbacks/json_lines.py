@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from dataclasses import asdict
 from typing import IO, Any
 
 from crfit.checks import json_ready
@@ -47,8 +48,9 @@ class JsonLines(Callback):
         )
 
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:
-        """Write a ``step`` line."""
-        self._write(event="step", **progress.to_dict())
+        """Write a ``step`` line; on a cluster with what each worker has done so far."""
+        workers = [asdict(worker) for worker in getattr(run.objective, "workers", ())]
+        self._write(event="step", **progress.to_dict(), **({"workers": workers} if workers else {}))
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
