@@ -106,5 +106,5 @@ TEST(expressions_of_wapiti) {
   CHECK(found("a", "bab") == "a");
   CHECK(found("^a", "ba") == "none");
   CHECK(found("\\d*$", "ab12") == "12");
-  CHECK(found("\\u\\l*", "xHello") == "Hello");
+  CHECK(found("\\u\\l*$", "xHello") == "Hello");
 }
