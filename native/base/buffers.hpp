@@ -1,16 +1,17 @@
 // Memory for kernels: aligned, uninitialised, in huge pages if large.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
 namespace crfit {
 
-// Uninitialised memory on a cache-line boundary; free it with std::free. Large blocks use huge pages: rows are read in
-// random order, and page-table misses would dominate.
+// Uninitialised memory on a cache-line boundary; give it back to deallocate. Large blocks use huge pages: rows are read
+// in random order, and page-table misses would dominate.
 void* allocate(std::size_t bytes);
+void deallocate(void* memory) noexcept;
 
 template <class T>
 class Buffer {
@@ -22,7 +23,7 @@ class Buffer {
     std::swap(size_, other.size_);
     return *this;
   }
-  ~Buffer() { std::free(data_); }
+  ~Buffer() { deallocate(data_); }
 
   void resize(int64_t n);  // contents are lost
   void fill(T value) {
@@ -49,7 +50,7 @@ struct Allocator {
   template <class U>
   Allocator(const Allocator<U>&) {}
   T* allocate(std::size_t n) { return static_cast<T*>(crfit::allocate(n * sizeof(T))); }
-  void deallocate(T* memory, std::size_t) { std::free(memory); }
+  void deallocate(T* memory, std::size_t) { crfit::deallocate(memory); }
   bool operator==(const Allocator&) const { return true; }
 };
 template <class T>

@@ -15,10 +15,18 @@
 #if defined(__linux__)
 #include <sched.h>
 #endif
+#if !defined(_WIN32)
 #include <unistd.h>
+#endif
 
 namespace crfit {
 namespace {
+
+#if defined(_WIN32)
+int64_t process() { return 0; }  // processes are not forked
+#else
+int64_t process() { return getpid(); }
+#endif
 
 struct Job {
   const TaskBody* body = nullptr;
@@ -58,7 +66,7 @@ thread_local bool Job::inside = false;
 class Pool {
  public:
   std::mutex in_use;  // held for the duration of a parallel loop
-  const pid_t pid = getpid();
+  const int64_t pid = process();
 
   void run(Job& job) {
     try {
@@ -112,7 +120,7 @@ class Pool {
 Pool& pool() {
   static std::atomic<Pool*> current{nullptr};
   Pool* p = current.load(std::memory_order_acquire);
-  while (p == nullptr || p->pid != getpid()) {
+  while (p == nullptr || p->pid != process()) {
     Pool* fresh = new Pool();
     if (current.compare_exchange_strong(p, fresh, std::memory_order_acq_rel)) return *fresh;
     delete fresh;

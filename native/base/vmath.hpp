@@ -9,6 +9,13 @@
 #include <immintrin.h>
 #endif
 
+// The steps of the loop that follows do not depend on each other.
+#if defined(__clang__)
+#define CRFIT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CRFIT_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace {
 
 #if defined(__AVX512F__)

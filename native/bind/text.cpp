@@ -202,16 +202,17 @@ void bind_readers(nb::module_& m) {
   const nb::exception<crfit::TextError> text_error(m, "TextError", PyExc_ValueError);
   nb::register_exception_translator(translate_text_error, text_error.ptr());  // takes precedence over the one above
 
+  // Locked against other threads where there is no GIL. Those of models do not grow, and are read without.
   nb::class_<Alphabet>(m, "Alphabet", "Byte strings and their ids, in order of first appearance.")
       .def(nb::init<>())
       .def(nb::init<const Alphabet&>(), "other"_a)
-      .def("__len__", &Alphabet::size)
-      .def("string", &string_of, "id"_a)
+      .def("__len__", &Alphabet::size, nb::lock_self())
+      .def("string", &string_of, "id"_a, nb::lock_self())
       .def(
-          "find", [](const Alphabet& a, const nb::bytes& s) { return a.find(view(s)); }, "string"_a,
+          "find", [](const Alphabet& a, const nb::bytes& s) { return a.find(view(s)); }, "string"_a, nb::lock_self(),
           "Id of the string, or -1 if absent.")
       .def(
-          "add", [](Alphabet& a, const nb::bytes& s) { return a.add(view(s)); }, "string"_a)
+          "add", [](Alphabet& a, const nb::bytes& s) { return a.add(view(s)); }, "string"_a, nb::lock_self())
       .def(
           "find_all",
           [](const Alphabet& a, const Vector<uint8_t>& bytes, const Vector<int64_t>& offsets) {
@@ -223,8 +224,9 @@ void bind_readers(nb::module_& m) {
           [](Alphabet& a, const Vector<uint8_t>& bytes, const Vector<int64_t>& offsets) {
             return to_numpy(a.add_all(checked(bytes, offsets)));
           },
-          "bytes"_a, "offsets"_a)
-      .def("arrays", &arrays_of, nb::sig("def arrays(self) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64]]"),
+          "bytes"_a, "offsets"_a, nb::lock_self())
+      .def("arrays", &arrays_of, nb::lock_self(),
+           nb::sig("def arrays(self) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64]]"),
            "All strings as (bytes, offsets).");
 
   nb::enum_<crfit::Dialect>(m, "Dialect").value("crfpp", crfit::Dialect::crfpp).value("wapiti", crfit::Dialect::wapiti);
@@ -290,7 +292,8 @@ void bind_objects(nb::module_& m) {
                 "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], Alphabet, int]"),
         "Convert sequences of tokens to (seq_ptr, attr_ptr, attr_ids, new attributes, n_dropped).\n\n"
         "attributes: those not in this alphabet are dropped and counted; None: number new ones.");
-  m.def("read_labels", &read_labels, nb::arg("y").none(), nb::arg("seq_ptr"), nb::arg("alphabet"), nb::arg("flat"),
+  m.def("read_labels", &read_labels, nb::arg("y").none(), nb::arg("seq_ptr"), nb::arg("alphabet").lock(),
+        nb::arg("flat"),
         "Label ids of the positions described by seq_ptr; new labels are added to the alphabet.\n\n"
         "flat: y is one list over all positions; otherwise one list per sequence.");
   m.def("count_positions", &count_positions, nb::arg("ptr"), nb::arg("ids"), nb::arg("n"),

@@ -205,9 +205,10 @@ void OnlineMeta::make_ready(int part, int n_parts) {
 void OnlineMeta::make_all_ready(Team& team) {
   constexpr int64_t kBlock = 4096;  // units of one task
   if (step_ == 0) return;
-  for (auto [units, kind] :
+  for (auto [units, of_kind] :
        {std::pair{&ready_.dense, &MetaReadyJob::dense}, std::pair{&ready_.sparse, &MetaReadyJob::sparse},
         std::pair{&ready_.edges, &MetaReadyJob::edges}}) {
+    const auto kind = of_kind;  // Clang before version 16 captures no structured bindings
     const int64_t n = static_cast<int64_t>(units->size());
     team.run((n + kBlock - 1) / kBlock, [&](int64_t task, int) {
       // The kernel takes units as the groups of a step: here all units of a block.

@@ -300,7 +300,7 @@ inline void period_factors(const PeriodFactorsJob& job) {
   const PeriodRule rule = job.rule;
   const double *w = job.w, *start = job.start, *middle = job.middle, *before = job.before, scale = job.scale;
   double* r = job.r;
-#pragma GCC ivdep
+  CRFIT_INDEPENDENT
   for (int64_t i = 0; i < job.n; ++i) {
     const double u = estimate_of_weight(rule, w[i], middle[i] - start[i], w[i] - middle[i]);
     r[i] = scale * before[i] * multiplier(rule, u);
@@ -324,7 +324,7 @@ inline void window_factors(const PeriodFactorsJob& job, const PeriodState& state
   }
   const double *w = job.w, *before = job.before, scale = job.scale;
   double* r = job.r;
-#pragma GCC ivdep
+  CRFIT_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) {
     const double u = estimate(rule, work[i], work[n + i], work[2 * n + i], w[i] * w[i]);
     r[i] = scale * before[i] * multiplier(rule, u);

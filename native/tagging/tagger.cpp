@@ -28,14 +28,14 @@ nb::object new_list(Py_ssize_t n) {
 // A list of the names of n labels.
 nb::object Tagger::names(const int32_t* labels, int64_t n) const {
   nb::object list = new_list(n);
-  for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.ptr(), i, labels_[labels[i]].inc_ref().ptr());
+  for (int64_t i = 0; i < n; ++i) fill_item(list.ptr(), i, labels_[labels[i]].inc_ref().ptr());
   return list;
 }
 
 // False: the sequence is empty.
 bool Tagger::read(PyObject* x, Desk& desk) const {
   desk.data.clear();
-  if (desk.reader.read(x, desk.data)) {
+  if (desk.reader.read(x, true, desk.data)) {
     desk.data.drop_unknown();
     return true;
   }
@@ -109,7 +109,7 @@ nb::object Tagger::marginals(PyObject* x) const {
           const nb::object number = nb::steal(PyFloat_FromDouble(*p++));
           if (!number.is_valid() || PyDict_SetItem(row.ptr(), label.ptr(), number.ptr()) != 0) throw nb::python_error();
         }
-        PyList_SET_ITEM(list.ptr(), t, row.release().ptr());
+        fill_item(list.ptr(), t, row.release().ptr());
       }
       return list;
     }
@@ -132,7 +132,7 @@ nb::object Tagger::tag_many(PyObject* X, int n_threads) const {
     decoder_.infer(data.view(), threads, job);
   };
   int64_t n = 0;
-  for (int64_t first = 0; first < PySequence_Fast_GET_SIZE(sequences.ptr()); first += n) {
+  for (int64_t first = 0; first < array_size(sequences.ptr()); first += n) {
     n = reader.read(sequences.ptr(), first);
     const int64_t n_parts = static_cast<int64_t>(reader.plain.size());
     best.resize(static_cast<std::size_t>(n_parts) + 1);

@@ -10,19 +10,28 @@
 
 namespace crfit {
 
+// Both halves of the product, folded into one.
+inline uint64_t multiply_fold(uint64_t a, uint64_t b) {
+#if defined(__SIZEOF_INT128__)
+  __extension__ typedef unsigned __int128 Wide;
+  const Wide m = static_cast<Wide>(a) * b;
+  return static_cast<uint64_t>(m) ^ static_cast<uint64_t>(m >> 64);
+#else
+  const uint64_t half = 0xFFFFFFFF, a0 = a & half, a1 = a >> 32, b0 = b & half, b1 = b >> 32;
+  const uint64_t middle = a1 * b0 + (a0 * b0 >> 32), other = a0 * b1 + (middle & half);
+  return (a * b) ^ (a1 * b1 + (middle >> 32) + (other >> 32));
+#endif
+}
+
 // 64-bit hash of a byte string, eight bytes at a time (multiply and fold). Not collision-resistant: an attacker can
 // only slow down their own training.
 inline uint64_t hash_bytes(std::string_view s) {
-  const auto fold = [](uint64_t a, uint64_t b) {
-    const unsigned __int128 m = static_cast<unsigned __int128>(a) * b;
-    return static_cast<uint64_t>(m) ^ static_cast<uint64_t>(m >> 64);
-  };
   const char* p = s.data();
   std::size_t n = s.size();
   uint64_t h = 0x9E3779B97F4A7C15ull ^ n, word = 0;
   for (; n >= 8; p += 8, n -= 8) {
     std::memcpy(&word, p, 8);
-    h = fold(h ^ word, 0xD6E8FEB86659FD93ull);
+    h = multiply_fold(h ^ word, 0xD6E8FEB86659FD93ull);
   }
   // The last 0 to 7 bytes in two loads of fixed size, which may overlap: a copy of n bytes would be a function call.
   word = 0;
@@ -35,7 +44,7 @@ inline uint64_t hash_bytes(std::string_view s) {
     const auto byte = [&](std::size_t i) { return static_cast<uint64_t>(static_cast<unsigned char>(p[i])); };
     word = byte(0) << 16 | byte(n / 2) << 8 | byte(n - 1);
   }
-  return fold(h ^ word, 0xA0761D6478BD642Full);
+  return multiply_fold(h ^ word, 0xA0761D6478BD642Full);
 }
 
 // Strings concatenated in `bytes`; string i is bytes[offsets[i]:offsets[i + 1]].

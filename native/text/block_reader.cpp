@@ -27,28 +27,28 @@ void give_others_a_turn() {
 }  // namespace
 
 int64_t BlockReader::read(PyObject* sequences, int64_t first) {
-  const int64_t left = PySequence_Fast_GET_SIZE(sequences) - first;
+  const int64_t left = array_size(sequences) - first;
   if (n_threads_ == 0 && left > kPart) n_threads_ = available_threads();
   const int threads = std::max(n_threads_, 1);
   const int64_t n = std::min(left, threads * kPartsOfThread * kPart), n_parts = (n + kPart - 1) / kPart;
   while (static_cast<int>(readers_.size()) < threads) readers_.emplace_back(alphabet_, features_);
   plain.resize(n_parts);
   skipped_.resize(n_parts);
-  PyObject** items = PySequence_Fast_ITEMS(sequences);
   parallel_for(threads, n_parts, [&](int64_t k, int worker) {
     Part& part = plain[k];
     part.numbers.clear();
     part.data.clear();
     skipped_[k].clear();
     for (int64_t i = first + k * kPart; i < std::min(first + n, first + (k + 1) * kPart); ++i)
-      (readers_[worker].read(items[i], part.data) ? part.numbers : skipped_[k]).push_back(i);
+      (readers_[worker].read(array_item(sequences, i), worker == 0, part.data) ? part.numbers : skipped_[k])
+          .push_back(i);
     part.data.drop_unknown();
   });
   others.numbers.clear();
   others.data.clear();
   std::vector<std::pair<int64_t, nb::object>> held;  // reading them may run code that changes the list
   for (const std::vector<int64_t>& numbers : skipped_)
-    for (const int64_t i : numbers) held.emplace_back(i, nb::borrow(items[i]));
+    for (const int64_t i : numbers) held.emplace_back(i, nb::borrow(array_item(sequences, i)));
   if (held.empty()) return n;
   if (features_ != nullptr) {
     for (const auto& [i, sequence] : held)
@@ -90,7 +90,7 @@ Sequences read_known(PyObject* X, const Alphabet& alphabet, int n_threads) {
   const nb::object sequences = list_of_sequences(X);
   BlockReader reader(alphabet, false, n_threads);
   Sequences all;
-  for (int64_t first = 0; first < PySequence_Fast_GET_SIZE(sequences.ptr());) {
+  for (int64_t first = 0; first < array_size(sequences.ptr());) {
     first += reader.read(sequences.ptr(), first);
     reader.append_to(all);
     give_others_a_turn();

@@ -31,25 +31,24 @@ void check_count(int64_t given, int64_t wanted, const char* of_y, const char* of
 
 void LabelReader::read_nested(PyObject* y) {
   const nb::object sequences = list_of(y, "y must be a list with a list of labels for each sequence", -1);
-  check_count(PySequence_Fast_GET_SIZE(sequences.ptr()), n_sequences_, "sequences", "sequences", -1);
+  check_count(array_size(sequences.ptr()), n_sequences_, "sequences", "sequences", -1);
   for (int64_t i = 0; i < n_sequences_; ++i) {
     // An iterator over an earlier sequence may have run code that changed y.
-    check_count(PySequence_Fast_GET_SIZE(sequences.ptr()), n_sequences_, "sequences", "sequences", -1);
-    const nb::object sequence = nb::borrow(PySequence_Fast_GET_ITEM(sequences.ptr(), i));
+    check_count(array_size(sequences.ptr()), n_sequences_, "sequences", "sequences", -1);
+    const nb::object sequence = nb::borrow(array_item(sequences.ptr(), i));
     const nb::object labels_of = list_of(sequence.ptr(), "the labels of a sequence must be a list of str", i);
     const int64_t length = seq_ptr_[i + 1] - seq_ptr_[i];
     // Before reading the first label, so the message is about the list and not about one label.
-    check_count(PySequence_Fast_GET_SIZE(labels_of.ptr()), length, "labels", "positions", i);
-    for (int64_t t = 0; t < length; ++t) add(PySequence_Fast_GET_ITEM(labels_of.ptr(), t), i, t);
+    check_count(array_size(labels_of.ptr()), length, "labels", "positions", i);
+    for (int64_t t = 0; t < length; ++t) add(array_item(labels_of.ptr(), t), i, t);
   }
 }
 
 void LabelReader::read_flat(PyObject* y) {
   const nb::object labels_of = list_of(y, "y must be a list of str, one label for each position", -1);
-  check_count(PySequence_Fast_GET_SIZE(labels_of.ptr()), seq_ptr_[n_sequences_], "labels", "positions", -1);
+  check_count(array_size(labels_of.ptr()), seq_ptr_[n_sequences_], "labels", "positions", -1);
   for (int64_t i = 0; i < n_sequences_; ++i)
-    for (int64_t n = seq_ptr_[i]; n < seq_ptr_[i + 1]; ++n)
-      add(PySequence_Fast_GET_ITEM(labels_of.ptr(), n), i, n - seq_ptr_[i]);
+    for (int64_t n = seq_ptr_[i]; n < seq_ptr_[i + 1]; ++n) add(array_item(labels_of.ptr(), n), i, n - seq_ptr_[i]);
 }
 
 // Runs no Python code unless it raises, so the enclosing list keeps its size.

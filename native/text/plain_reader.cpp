@@ -12,31 +12,11 @@ namespace {
 
 constexpr int kMaxDepth = 16;  // of nested values
 
-bool is_array(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
-
 // Strings are all over the heap: some are prefetched, with the line after the one with the header.
 constexpr Py_ssize_t kAhead = 8;
 void prefetch_text(const PyObject* text) {
   __builtin_prefetch(text);
   __builtin_prefetch(reinterpret_cast<const char*>(text) + 63);
-}
-
-// The bytes of a name that is stored as they are, else null.
-const char* stored_bytes(PyObject* text, std::size_t& size) {
-  if (PyUnicode_Check(text)) {
-    if (!PyUnicode_IS_COMPACT_ASCII(text)) return nullptr;
-    size = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));
-    return static_cast<const char*>(PyUnicode_DATA(text));
-  }
-  size = static_cast<std::size_t>(PyBytes_GET_SIZE(text));
-  return PyBytes_AS_STRING(text);
-}
-
-// Bytes of a name, at most.
-std::size_t most_bytes(PyObject* text) {
-  std::size_t size = 0;
-  if (stored_bytes(text, size) != nullptr) return size;
-  return 4 * static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));
 }
 
 // UTF-8 with surrogateescape; null for other surrogates.
@@ -66,28 +46,10 @@ char* encode(const Char* text, Py_ssize_t size, char* out) {
   return out;
 }
 
-// Writes the bytes of a name and returns their end; null if it has none.
-char* write_text(PyObject* text, char* out) {
-  std::size_t size = 0;
-  if (const char* bytes = stored_bytes(text, size)) {
-    std::memcpy(out, bytes, size);
-    return out + size;
-  }
-#if PY_VERSION_HEX < 0x030C0000
-  if (!PyUnicode_IS_READY(text)) return nullptr;
-#endif
-  const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
-  switch (PyUnicode_KIND(text)) {
-    case PyUnicode_1BYTE_KIND: return encode(PyUnicode_1BYTE_DATA(text), length, out);
-    case PyUnicode_2BYTE_KIND: return encode(PyUnicode_2BYTE_DATA(text), length, out);
-    default: return encode(PyUnicode_4BYTE_DATA(text), length, out);
-  }
-}
-
 // The value of a number whose type cannot run code; false for others and if it is not finite.
 bool plain_number(PyObject* object, double& value) {
   if (PyFloat_Check(object)) {
-    value = PyFloat_AS_DOUBLE(object);
+    value = float_value(object);
     return std::isfinite(value);
   }
   if (!PyLong_CheckExact(object) && !PyBool_Check(object)) return false;
@@ -98,20 +60,77 @@ bool plain_number(PyObject* object, double& value) {
 
 }  // namespace
 
-bool PlainReader::read(PyObject* sequence, Sequences& out) {
-  if (!is_array(sequence) || PySequence_Fast_GET_SIZE(sequence) == 0) return false;
+// The bytes of a name that is stored as they are, else null.
+const char* PlainReader::stored_bytes(PyObject* text, std::size_t& size) const {
+  if (PyUnicode_Check(text)) {
+#if defined(Py_LIMITED_API)
+    if (!with_gil_) return nullptr;
+    Py_ssize_t n = 0;
+    const char* bytes = PyUnicode_AsUTF8AndSize(text, &n);
+    if (bytes == nullptr) PyErr_Clear();  // surrogates
+    size = static_cast<std::size_t>(n);
+    return bytes;
+#else
+    if (!PyUnicode_IS_COMPACT_ASCII(text)) return nullptr;
+    size = static_cast<std::size_t>(text_length(text));
+    return static_cast<const char*>(PyUnicode_DATA(text));
+#endif
+  }
+  size = static_cast<std::size_t>(bytes_size(text));
+  return bytes_data(text);
+}
+
+// Bytes of a name, at most.
+std::size_t PlainReader::most_bytes(PyObject* text) const {
+  std::size_t size = 0;
+  if (stored_bytes(text, size) != nullptr) return size;
+  return 4 * static_cast<std::size_t>(text_length(text));
+}
+
+// Writes the bytes of a name and returns their end; null if it has none.
+char* PlainReader::write_text(PyObject* text, char* out) const {
+  std::size_t size = 0;
+  if (const char* bytes = stored_bytes(text, size)) {
+    std::memcpy(out, bytes, size);
+    return out + size;
+  }
+  const Py_ssize_t length = text_length(text);
+#if defined(Py_LIMITED_API)
+  constexpr Py_ssize_t kShort = 256;
+  Py_UCS4 points[kShort];
+  if (length <= kShort) return PyUnicode_AsUCS4(text, points, kShort, 0) ? encode(points, length, out) : nullptr;
+  for (Py_ssize_t i = 0; i < length && out != nullptr; ++i) {
+    points[0] = PyUnicode_ReadChar(text, i);
+    out = encode(points, 1, out);
+  }
+  return out;
+#else
+#if PY_VERSION_HEX < 0x030C0000
+  if (!PyUnicode_IS_READY(text)) return nullptr;
+#endif
+  switch (PyUnicode_KIND(text)) {
+    case PyUnicode_1BYTE_KIND: return encode(PyUnicode_1BYTE_DATA(text), length, out);
+    case PyUnicode_2BYTE_KIND: return encode(PyUnicode_2BYTE_DATA(text), length, out);
+    default: return encode(PyUnicode_4BYTE_DATA(text), length, out);
+  }
+#endif
+}
+
+bool PlainReader::read(PyObject* sequence, bool with_gil, Sequences& out) {
+  with_gil_ = with_gil;
+#if defined(Py_GIL_DISABLED)
+  return false;  // other threads may change what it reads
+#endif
+  if (!is_array(sequence) || array_size(sequence) == 0) return false;
   if (features_ != nullptr) return read_tokens(sequence, out);
   const std::size_t n_positions = out.attr_ptr.size(), n_ids = out.attr_ids.size();
   out_ = &out;
-  PyObject** items = PySequence_Fast_ITEMS(sequence);
-  const Py_ssize_t T = PySequence_Fast_GET_SIZE(sequence);
+  const Py_ssize_t T = array_size(sequence);
   for (Py_ssize_t t = 0; t < T; ++t) {
-    if (t + 2 < T) __builtin_prefetch(items[t + 2]);
-    if (t + 1 < T && is_array(items[t + 1])) {
-      PyObject** names = PySequence_Fast_ITEMS(items[t + 1]);
-      for (Py_ssize_t i = 0; i < std::min(kAhead, PySequence_Fast_GET_SIZE(items[t + 1])); ++i) prefetch_text(names[i]);
-    }
-    if (!read_item(items[t])) {
+    if (t + 2 < T) __builtin_prefetch(array_item(sequence, t + 2));
+    if (PyObject* next = t + 1 < T ? array_item(sequence, t + 1) : nullptr; next != nullptr && is_array(next))
+      for (Py_ssize_t i = 0; i < std::min(kAhead, array_size(next)); ++i) prefetch_text(array_item(next, i));
+    if (!read_item(array_item(sequence, t))) {
       n_ = n_composed_ = 0;
       prefix_.clear();
       depth_ = 0;
@@ -128,19 +147,19 @@ bool PlainReader::read(PyObject* sequence, Sequences& out) {
 }
 
 bool PlainReader::read_tokens(PyObject* sequence, Sequences& out) {
-  PyObject** tokens = PySequence_Fast_ITEMS(sequence);
-  const Py_ssize_t T = PySequence_Fast_GET_SIZE(sequence);
+  const Py_ssize_t T = array_size(sequence);
   const int64_t n_columns = features_->n_columns();
   cells_.clear();
   for (Py_ssize_t t = 0; t < T; ++t) {
-    if (t + kAhead < T) prefetch_text(tokens[t + kAhead]);
-    if (!is_array(tokens[t])) {
-      if (n_columns != 1 || !add_cell(tokens[t])) return false;
+    if (t + kAhead < T) prefetch_text(array_item(sequence, t + kAhead));
+    PyObject* const token = array_item(sequence, t);
+    if (!is_array(token)) {
+      if (n_columns != 1 || !add_cell(token)) return false;
       continue;
     }
-    if (PySequence_Fast_GET_SIZE(tokens[t]) != n_columns) return false;
+    if (array_size(token) != n_columns) return false;
     for (int64_t c = 0; c < n_columns; ++c)
-      if (!add_cell(PySequence_Fast_ITEMS(tokens[t])[c])) return false;
+      if (!add_cell(array_item(token, c))) return false;
   }
   append_attributes(*extractor_, cells_, n_columns, views_, out);
   return true;
@@ -163,11 +182,11 @@ bool PlainReader::read_item(PyObject* item) {
 }
 
 bool PlainReader::read_names(PyObject* container) {
-  PyObject** names = PySequence_Fast_ITEMS(container);
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(container);
+  const Py_ssize_t n = array_size(container);
   for (Py_ssize_t i = 0; i < n; ++i) {
-    if (i + kAhead < n) prefetch_text(names[i + kAhead]);
-    if (!is_text(names[i]) || !add_name(names[i], 1.0)) return false;
+    if (i + kAhead < n) prefetch_text(array_item(container, i + kAhead));
+    PyObject* const name = array_item(container, i);
+    if (!is_text(name) || !add_name(name, 1.0)) return false;
   }
   return true;
 }

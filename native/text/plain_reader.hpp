@@ -4,6 +4,8 @@
 // Only reads memory: it runs no Python code, makes no object and counts no references. Threads without the GIL may
 // therefore read while their caller holds it and waits for them, and names need no copy: nothing can change or free
 // them meanwhile. All other sequences, wrong ones among them, are left to SequenceReader, whose names are the same.
+// With the stable ABI a str shows its bytes only to a thread with the GIL, because it may have to store them first;
+// other threads copy its code points. In free-threaded Python nothing is plain.
 #pragma once
 
 #include <nanobind/nanobind.h>  // includes Python.h correctly
@@ -30,7 +32,8 @@ class PlainReader {
   }
 
   // Appends a sequence, with the id -1 for unknown attributes. False: it is empty or not plain, and nothing changed.
-  bool read(PyObject* sequence, Sequences& out);
+  // with_gil: this thread holds the GIL.
+  bool read(PyObject* sequence, bool with_gil, Sequences& out);
 
  private:
   bool read_tokens(PyObject* sequence, Sequences& out);
@@ -41,6 +44,9 @@ class PlainReader {
   bool read_nested(PyObject* key, PyObject* value);
   bool add_joined(PyObject* key, PyObject* value);
   bool add_name(PyObject* name, double value);
+  const char* stored_bytes(PyObject* text, std::size_t& size) const;
+  std::size_t most_bytes(PyObject* text) const;
+  char* write_text(PyObject* text, char* out) const;
   void add(std::string_view name, double value);
   char* room(std::size_t n);
   void look_up();
@@ -53,6 +59,7 @@ class PlainReader {
   Names cells_;  // of the tokens of a sequence
   std::vector<std::string_view> views_;
   Sequences* out_ = nullptr;
+  bool with_gil_ = false;
   // Names read, not yet looked up: they wait for memory together.
   std::size_t n_ = 0;
   std::string_view names_[kGroup];

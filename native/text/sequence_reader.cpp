@@ -30,13 +30,13 @@ bool SequenceReader::read_sequence(PyObject* sequence, int64_t number) {
          "; X is a list of sequences: one sequence x is given as [x]");
   const nb::object items = as_list(sequence);
   if (!items.is_valid()) fail("a sequence must be a list of items, not " + type_name(sequence));
-  if (PySequence_Fast_GET_SIZE(items.ptr()) == 0) {
+  if (array_size(items.ptr()) == 0) {
     if (allow_empty_) return false;
     fail("the sequence is empty; leave it out");
   }
-  for (Py_ssize_t t = 0; t < PySequence_Fast_GET_SIZE(items.ptr()); ++t) {
+  for (Py_ssize_t t = 0; t < array_size(items.ptr()); ++t) {
     position_ = t;
-    const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), t));
+    const nb::object item = nb::borrow(array_item(items.ptr(), t));
     read_item(item.ptr());
     found.attr_ptr.push_back(static_cast<int64_t>(n_read()));
     // Names are copied with the GIL and looked up in blocks without it, on all threads: looking up each name at once
@@ -54,8 +54,8 @@ void SequenceReader::finish() {
 }
 
 void SequenceReader::read_item(PyObject* item) {
-  if (PyList_Check(item) || PyTuple_Check(item)) {
-    read_names(item);
+  if (is_array(item)) {
+    read_names(unshared_array(item).ptr());
   } else if (iterates_as_dict(item)) {
     read_dict(item);
   } else if (PyAnySet_Check(item)) {
@@ -78,10 +78,9 @@ void SequenceReader::read_item(PyObject* item) {
 // Strings of a list or tuple, each with the current prefix and value 1.
 void SequenceReader::read_names(PyObject* container) {
   constexpr Py_ssize_t kAhead = 6;  // strings are all over the heap: prefetch some
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i) {
-    if (i + kAhead < PySequence_Fast_GET_SIZE(container))
-      __builtin_prefetch(PySequence_Fast_GET_ITEM(container, i + kAhead));
-    PyObject* name = PySequence_Fast_GET_ITEM(container, i);
+  for (Py_ssize_t i = 0; i < array_size(container); ++i) {
+    if (i + kAhead < array_size(container)) __builtin_prefetch(array_item(container, i + kAhead));
+    PyObject* name = array_item(container, i);
     if (!is_text(name)) {
       const nb::object held = nb::borrow(name);
       fail("an attribute must be a str, not " + type_name(name) + " " + shown(name) +
@@ -100,25 +99,27 @@ void SequenceReader::read_set(PyObject* set) {
   names_.sort_from(first);
 }
 
-void SequenceReader::read_dict(PyObject* dict) {
-  const Py_ssize_t size = PyDict_GET_SIZE(dict);
+void SequenceReader::read_dict(PyObject* shared) {
+  const nb::object held = unshared_dict(shared);
+  PyObject* const dict = held.ptr();
+  const Py_ssize_t size = PyDict_Size(dict);
   Py_ssize_t cursor = 0;
   PyObject *key = nullptr, *value = nullptr;
   while (PyDict_Next(dict, &cursor, &key, &value)) {
     read_pair(key, value);
     // A value's __float__ may run any code.
-    if (PyDict_GET_SIZE(dict) != size) fail("the dict changed while it was read");
+    if (PyDict_Size(dict) != size) fail("the dict changed while it was read");
   }
 }
 
 void SequenceReader::read_mapping(PyObject* mapping) {
   const nb::object pairs = nb::steal(PyMapping_Items(mapping));
   if (!pairs.is_valid()) throw nb::python_error();
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs.ptr()); ++i) {
-    const nb::object pair = nb::borrow(PyList_GET_ITEM(pairs.ptr(), i));
-    if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2)
+  for (Py_ssize_t i = 0; i < array_size(pairs.ptr()); ++i) {
+    const nb::object pair = nb::borrow(array_item(pairs.ptr(), i));
+    if (!PyTuple_Check(pair.ptr()) || array_size(pair.ptr()) != 2)
       fail("items() of " + type_name(mapping) + " must give (name, value) pairs");
-    read_pair(PyTuple_GET_ITEM(pair.ptr(), 0), PyTuple_GET_ITEM(pair.ptr(), 1));
+    read_pair(array_item(pair.ptr(), 0), array_item(pair.ptr(), 1));
   }
 }
 
@@ -143,7 +144,7 @@ void SequenceReader::read_pair(PyObject* key, PyObject* value) {
 }
 
 void SequenceReader::read_nested(PyObject* key, PyObject* value) {
-  const bool container = PyDict_Check(value) || PyList_Check(value) || PyTuple_Check(value) || PyAnySet_Check(value);
+  const bool container = PyDict_Check(value) || is_array(value) || PyAnySet_Check(value);
   if (!container && is_number(value)) {
     add_name(key, number(key, value));
     return;
@@ -158,8 +159,8 @@ void SequenceReader::read_nested(PyObject* key, PyObject* value) {
   const std::size_t outer = prefix_.size();
   append(key, "attribute", prefix_);
   prefix_.push_back(':');
-  if (PyList_Check(value) || PyTuple_Check(value)) {
-    read_names(value);
+  if (is_array(value)) {
+    read_names(unshared_array(value).ptr());
   } else if (PyAnySet_Check(value)) {
     read_set(value);
   } else if (iterates_as_dict(value)) {
@@ -233,8 +234,8 @@ void SequenceReader::intern_block() {
 Sequences read_growing(PyObject* X, Alphabet& alphabet, int n_threads) {
   const nb::object sequences = list_of_sequences(X);
   SequenceReader reader(alphabet, n_threads);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequences.ptr()); ++i) {
-    const nb::object sequence = nb::borrow(PySequence_Fast_GET_ITEM(sequences.ptr(), i));
+  for (Py_ssize_t i = 0; i < array_size(sequences.ptr()); ++i) {
+    const nb::object sequence = nb::borrow(array_item(sequences.ptr(), i));
     reader.read_sequence(sequence.ptr(), i);
   }
   reader.finish();

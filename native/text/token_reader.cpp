@@ -39,25 +39,26 @@ bool append_tokens(PyObject* sequence, int64_t number, bool allow_empty, int64_t
   const nb::object tokens = as_list(sequence);
   if (!tokens.is_valid())
     raise_data_error("a sequence must be a list of tokens, not " + type_name(sequence), number, -1);
-  if (PySequence_Fast_GET_SIZE(tokens.ptr()) == 0) {
+  if (array_size(tokens.ptr()) == 0) {
     if (allow_empty) return false;
     raise_data_error("the sequence is empty; leave it out", number, -1);
   }
   int64_t t = 0;
-  for (; t < PySequence_Fast_GET_SIZE(tokens.ptr()); ++t) {
-    const nb::object token = nb::borrow(PySequence_Fast_GET_ITEM(tokens.ptr(), t));
-    const bool several = PyList_Check(token.ptr()) || PyTuple_Check(token.ptr());
+  for (; t < array_size(tokens.ptr()); ++t) {
+    nb::object token = nb::borrow(array_item(tokens.ptr(), t));
+    const bool several = is_array(token.ptr());
+    if (several) token = unshared_array(token.ptr());
     if (!several && n_columns == 1) {
       append_cell(token.ptr(), number, t, out);
       continue;
     }
-    if (!several || PySequence_Fast_GET_SIZE(token.ptr()) != n_columns) {
+    if (!several || array_size(token.ptr()) != n_columns) {
       const std::string wanted = n_columns == 1 ? "a token must be a str; the features make its attributes"
                                                 : "the features use " + std::to_string(n_columns) +
                                                       " columns: give each token as a list or tuple of as many str";
       raise_data_error(wanted + ", not " + type_name(token.ptr()) + " " + shown(token.ptr()), number, t);
     }
-    for (int64_t c = 0; c < n_columns; ++c) append_cell(PySequence_Fast_GET_ITEM(token.ptr(), c), number, t, out);
+    for (int64_t c = 0; c < n_columns; ++c) append_cell(array_item(token.ptr(), c), number, t, out);
   }
   out.seq_ptr.push_back(out.seq_ptr.back() + t);
   return true;
@@ -67,8 +68,8 @@ Tokens tokens_of(PyObject* X, int64_t n_columns) {
   const nb::object sequences = list_of_sequences(X);
   Tokens tokens;
   int64_t checked = 0;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequences.ptr()); ++i) {
-    const nb::object sequence = nb::borrow(PySequence_Fast_GET_ITEM(sequences.ptr(), i));
+  for (Py_ssize_t i = 0; i < array_size(sequences.ptr()); ++i) {
+    const nb::object sequence = nb::borrow(array_item(sequences.ptr(), i));
     append_tokens(sequence.ptr(), i, false, n_columns, tokens);
     if (tokens.seq_ptr.back() - checked < kCheckTokens) continue;
     checked = tokens.seq_ptr.back();

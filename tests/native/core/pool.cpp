@@ -2,10 +2,13 @@
 #include "base/pool.hpp"
 
 #include <atomic>
+#include <cstdint>
 #include <stdexcept>
 #include <thread>
 
+#include "base/buffers.hpp"
 #include "base/dispatch.hpp"
+#include "base/spares.hpp"
 #include "base/vectors.hpp"
 #include "check.hpp"
 
@@ -85,4 +88,50 @@ TEST(sums_do_not_depend_on_the_number_of_threads) {
     crfit::axpy(n_threads, n, a.data(), 0.3, b.data(), many.data());
     CHECK(many == one);
   }
+}
+
+TEST(vectors_equal_plain_loops) {
+  for (const std::size_t n : {std::size_t{1}, std::size_t{7}, std::size_t{100'003}}) {
+    std::vector<double> a(n), out(n);
+    for (std::size_t i = 0; i < n; ++i) a[i] = std::sin(static_cast<double>(i));
+    double sum = 0, largest = 0;
+    for (const double x : a) {
+      sum += std::fabs(x);
+      largest = std::fmax(largest, std::fabs(x));
+    }
+    const auto N = static_cast<int64_t>(n);
+    CHECK_CLOSE(crfit::sum_abs(2, N, a.data()), sum, 1e-10);
+    CHECK(crfit::norms(2, N, a.data()).inf == largest);
+    crfit::scale_into(2, N, -2.0, a.data(), out.data());
+    for (std::size_t i = 0; i < n; ++i) CHECK(out[i] == -2.0 * a[i]);
+  }
+}
+
+TEST(memory_is_aligned_and_moves) {
+  for (const int64_t n : {1, 7, 64, 1 << 20}) {
+    crfit::Buffer<double> buffer = crfit::zero_buffer(n);
+    CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64 == 0);
+    CHECK(buffer[n - 1] == 0.0);
+    buffer[n - 1] = 3.0;
+    const crfit::Buffer<double> other(std::move(buffer));
+    CHECK(other.size() == n && other[n - 1] == 3.0);
+  }
+}
+
+TEST(spares_have_one_owner_at_a_time) {
+  crfit::Spares<int> spares;
+  std::atomic<int> n_shared{0};
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 4; ++k)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        std::unique_ptr<int> mine = spares.take();
+        if (mine == nullptr) mine = std::make_unique<int>(0);
+        if (++*mine != 1) ++n_shared;
+        --*mine;
+        spares.give(std::move(mine));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(n_shared == 0);
 }

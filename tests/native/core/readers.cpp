@@ -83,6 +83,15 @@ TEST(threads_do_not_change_what_is_read) {
   }
 }
 
+TEST(alphabets_number_strings_by_first_appearance) {
+  Alphabet alphabet;
+  CHECK(alphabet.find("a") == -1);
+  for (int i = 0; i < 5000; ++i) CHECK(alphabet.add("name" + std::to_string(i)) == i);
+  for (int i = 0; i < 5000; ++i) CHECK(alphabet.find("name" + std::to_string(i)) == i);
+  CHECK(alphabet.add("name17") == 17 && alphabet.size() == 5000);
+  CHECK(alphabet.add("") == 5000 && alphabet.find("") == 5000);
+}
+
 TEST(columns_are_expanded) {
   const Template templates(kTemplate, Dialect::crfpp);
   const ParsedText parsed = read_texts({"a x L1\nb y L2\n"}, options_for(Format::columns, &templates));

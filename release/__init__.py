@@ -1,0 +1,1 @@
+"""What makes and checks a release: wheels, their tests, the oldest dependencies."""
