@@ -15,7 +15,7 @@ PYTHONS ?= $(PYTHON)
 OLDEST ?= python3.10
 TESTS ?= tests
 
-.PHONY: help build demo test test-oldest test-wheel wheel lint sanitize fuzz bench docs clean FORCE
+.PHONY: help build demo test test-oldest test-wheel wheel lint tidy sanitize fuzz bench docs clean FORCE
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -102,6 +102,13 @@ lint: $(VENV)/.dev      ## ruff, clang-format, mypy, and the wording of pages, h
 	$(BIN)/clang-format --dry-run --Werror native/*/*.cpp native/*/*.hpp tests/native/core/*.?pp tests/fuzz/*.cpp
 	$(BIN)/mypy
 	$(BIN)/python -m docs.make.wording
+
+# Kernels are checked as one file, at one level: that is how they are compiled, see CMakeLists.txt.
+tidy: $(VENV)/.tools  ## clang-tidy on the native core, with the checks of .clang-tidy
+	$(BIN)/python -m pip install --quiet "clang-tidy>=22,<24"
+	$(call native,build/tidy,-DCMAKE_CXX_COMPILER=clang++ -DCRFIT_PYTHON=OFF -DCRFIT_SANITIZE=address -DCMAKE_EXPORT_COMPILE_COMMANDS=ON,clean)
+	@ls native/*/*.cpp build/tidy/CMakeFiles/crfit_kernels_v2.dir/Unity/*.cxx | grep -v -e /bind/ -e kernels.cpp -e _reader.cpp -e tagger.cpp | \
+	  xargs -P 2 -n 4 $(BIN)/clang-tidy --quiet -p build/tidy
 
 sanitize: $(VENV)/.tools  ## tests of the native core under ASan and UBSan, then under TSan
 	$(call native,build/sanitize/memory,-DCRFIT_PYTHON=OFF -DCRFIT_TESTS=ON "-DCRFIT_SANITIZE=address$(,)undefined",crfit_tests)
