@@ -2,12 +2,15 @@
 
 Compressed files are recognised by their first bytes, so standard input and unusual names work too. Writing
 goes to a temporary file in the same folder, which is synced to disk and renamed. Readers therefore see either
-the old file or the new one, never part of one, and a failure leaves no temporary file behind.
+the old file or the new one, never part of one, and a failure leaves no temporary file behind. A process that
+is killed leaves one, which is locked as long as its process lives: the next write to the folder removes
+those without a lock.
 """
 
 import contextlib
 import errno
 import os
+import re
 import stat
 import sys
 import zlib
@@ -17,6 +20,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from crfit.errors import DataError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # UTF-8; skipped at the start of a text
 #: What a pipe should hold, and how much is decompressed at a time.
@@ -79,9 +87,7 @@ def _blocks(file: Any, name: str, size: int) -> Iterator[bytes]:
 
 def _widen_pipe(file: Any) -> None:
     """Let a pipe hold more, where the system can: a fast writer then waits less, and blocks are larger."""
-    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
-        import fcntl
-
+    with contextlib.suppress(AttributeError, OSError, ValueError):
         if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
             fcntl.fcntl(file.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
@@ -230,10 +236,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     check_writable(path)
     mode = target.stat().st_mode if target.exists() else None
-    # Not derived from the file's name, which may already have the maximum length.
-    unfinished = target.with_name(f".crfit-{os.urandom(8).hex()}.tmp")
-    # Not tempfile.mkstemp, whose files only the owner can read: the umask applies, as for any new file.
-    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    _remove_abandoned(target.parent)
+    unfinished, handle = _new_locked(target.parent)
     new_mode = unfinished.stat().st_mode if mode is None else mode
     try:
         yield unfinished
@@ -241,12 +245,59 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.chmod(unfinished, stat.S_IMODE(new_mode))
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())
+        if fcntl is None:  # Windows cannot rename an open file
+            os.close(handle)
+            handle = -1
         os.replace(unfinished, target)
     except BaseException:
         with contextlib.suppress(OSError):
             unfinished.unlink()
         raise
+    finally:
+        if handle >= 0:
+            os.close(handle)
     _sync_folder(target.parent)
+
+
+#: Names of temporary files. They do not contain the file's name, which may already have the maximum length.
+_UNFINISHED = re.compile(r"\.crfit-[0-9a-f]{16}\.tmp")
+
+
+def _new_locked(folder: Path) -> tuple[Path, int]:
+    """A new temporary file, and a handle that locks it until it is closed."""
+    while True:
+        path = folder / f".crfit-{os.urandom(8).hex()}.tmp"
+        # Not tempfile.mkstemp, whose files only the owner can read: the umask applies, as for any new file.
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        if fcntl is None:
+            return path, handle
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # another process is removing it
+            os.close(handle)
+            continue
+        except OSError:  # a file system without locks
+            return path, handle
+        if path.exists():
+            return path, handle
+        os.close(handle)  # it was removed before it was locked
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove temporary files of processes that were killed."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if not _UNFINISHED.fullmatch(entry.name):
+                continue
+            with contextlib.suppress(OSError):  # locked, or not ours to write
+                handle = os.open(entry.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(entry.path)
+                finally:
+                    os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -67,7 +67,7 @@ def test_program_demo(tmp_path):
     assert "\x1b" not in text  # no colours in a pipe
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_program_interrupted(tmp_path, recipes, number, code):
     model, log = tmp_path / "m.crfit", tmp_path / "log.jsonl"
     command = ["train", recipes / "train.columns", "-m", model, "--stop-grad-inf", 0, "--stop-rel-change", 0]
@@ -83,7 +83,7 @@ def test_program_interrupted(tmp_path, recipes, number, code):
     crfit.load(model)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_program_interrupted_before_training(tmp_path, number, code):
     command = [sys.executable, "-m", "crfit", "train", "-", "-m", str(tmp_path / "m")]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

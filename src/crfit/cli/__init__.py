@@ -2,7 +2,7 @@
 
 Verbs parse options, call the library and print. Results go to standard output; progress, warnings and errors
 to standard error. Exit codes: 0 success, 2 usage or data error, 1 any other failure, 130 interrupted, 143
-ended by SIGTERM.
+ended by SIGTERM, 129 by SIGHUP.
 """
 
 import sys
@@ -19,7 +19,7 @@ from crfit.cli.output import (
     BAD_USE,
     FAILURE,
     INTERRUPTED,
-    TERMINATED,
+    SIGNAL,
     Session,
     debug_option,
     give_up_broken_streams,
@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(session, None if argv is None else list(argv))
         if give_up_broken_streams() and code == 0:
             code = FAILURE
-    return TERMINATED if code == INTERRUPTED and termination.received else code
+    return SIGNAL + termination.received if code == INTERRUPTED and termination.received else code
 
 
 def _run(session: Session, arguments: list[str] | None) -> int:

@@ -27,7 +27,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 GENERAL = "Options"
 
 #: Exit codes.
-BAD_USE, FAILURE, INTERRUPTED, TERMINATED = 2, 1, 130, 143
+BAD_USE, FAILURE, INTERRUPTED = 2, 1, 130
+#: Added to the number of a signal that ended the program.
+SIGNAL = 128
 
 #: Width of tables if the output is not a terminal.
 PLAIN_WIDTH = 110

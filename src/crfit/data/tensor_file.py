@@ -5,8 +5,10 @@
     data         the concatenated tensors
 
 The tensor ``checksum`` is the CRC-32 of every other byte of the file, header included, so any altered byte is
-detected. The safetensors library [1] writes the file. It is read here, because the library copies every
-tensor and does not verify the data. Models, datasets and checkpoints all use this format.
+detected. The format is that of the safetensors library [1], which can read these files. They are read here,
+because the library copies every tensor and does not verify the data, and written here, because the library
+writes to a temporary file of its own that stays behind if the process is killed. Models, datasets and
+checkpoints all use this format.
 
 References
 ----------
@@ -14,6 +16,7 @@ References
 """
 
 import contextlib
+import errno
 import json
 import math
 import mmap
@@ -39,7 +42,9 @@ MAPPED = os.name != "nt"
 
 CHECKSUM = "checksum"
 MAX_HEADER = 100_000_000  # the library's own limit
-DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
+#: Types of tensors, in their order in a file: each is then aligned.
+DTYPES = {"I64": "<i8", "F64": "<f8", "F32": "<f4", "I32": "<i4", "U8": "|u1"}
+ALIGNMENT = 8
 
 DAMAGED = "is damaged: {}; copy the original again, or create it again"
 FOREIGN: tuple[tuple[bytes, str], ...] = (
@@ -82,8 +87,6 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
 
     Raises ModelFileError if the file cannot be written or a tensor has another type.
     """
-    from safetensors import SafetensorError
-
     for name, tensor in tensors.items():
         if tensor.dtype not in DTYPES.values():
             known = ", ".join(str(np.dtype(dtype)) for dtype in DTYPES.values())
@@ -94,28 +97,34 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
     contents[CHECKSUM] = np.zeros(4, dtype=np.uint8)
     try:
         with replacing(path) as unfinished:
-            # One metadata entry, because the library writes several in random order.
             save_file(contents, unfinished, metadata={"crfit": json.dumps(header)})
-            _add_checksum(unfinished)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         raise ModelFileError(f"{os.fspath(path)}: {unwritable(error)}") from error
 
 
 def save_file(tensors: Tensors, path: Path, metadata: dict[str, str]) -> None:
-    """Write a safetensors file; its library is imported here, because reading does not need it."""
-    import safetensors.numpy
-
-    safetensors.numpy.save_file(tensors, path, metadata=metadata)
-
-
-def _add_checksum(path: Path) -> None:
-    data = _bytes_of(path, mapped=True)
-    place = _places(*_header(data), len(data))[CHECKSUM].bytes
-    checksum = _checksum(data, place)
-    del data  # Windows cannot rename a mapped file
-    with path.open("rb+") as file:
-        file.seek(place.start)
-        file.write(checksum)
+    """Write a safetensors file as its library does, with the checksum of its other bytes in `CHECKSUM`."""
+    kinds = {np.dtype(dtype): (number, kind) for number, (kind, dtype) in enumerate(DTYPES.items())}
+    ordered = sorted(tensors.items(), key=lambda entry: (kinds[entry[1].dtype][0], entry[0]))
+    entries: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name, tensor in ordered:
+        begin, end = end, end + tensor.nbytes
+        kind = kinds[tensor.dtype][1]
+        entries[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    header = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    header += b" " * (-len(header) % ALIGNMENT)
+    start = len(header).to_bytes(8, "little") + header
+    if len(header) > MAX_HEADER:
+        raise OSError(errno.EFBIG, f"its header has {len(header):,} bytes, more than {MAX_HEADER:,}")
+    checksum = zlib.crc32(start)
+    with path.open("wb") as file:
+        file.write(start)
+        for name, tensor in ordered:
+            file.write(data := memoryview(tensor.reshape(-1)).cast("B"))
+            checksum = checksum if name == CHECKSUM else zlib.crc32(data, checksum)
+        file.seek(len(start) + entries[CHECKSUM]["data_offsets"][0])
+        file.write(checksum.to_bytes(4, "little"))
 
 
 def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[Any, Tensors]:
