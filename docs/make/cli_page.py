@@ -32,7 +32,8 @@ This page is generated from the commands by `make docs`.
 _DETAILS = {
     "train": """\
 A second Ctrl-C quits at once, without saving a model; with `--classes one_vs_rest` so does the first. SIGTERM
-works like Ctrl-C. `pa`, `perceptron` and `arow` are unregularised: they use `--l2 0` by default.
+and SIGHUP, which a closing terminal sends, work like Ctrl-C. `pa`, `perceptron` and `arow` are unregularised:
+they use `--l2 0` by default.
 """,
     "tag": """\
 Labels in the input are kept, so conlleval can score the output of a labelled column file. `--marginals` turns

@@ -9,6 +9,7 @@ those without a lock.
 
 import contextlib
 import errno
+import importlib
 import os
 import re
 import stat
@@ -21,10 +22,9 @@ from typing import Any, cast
 
 from crfit.errors import DataError
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+fcntl: Any = None
+with contextlib.suppress(ImportError):  # Windows has none
+    fcntl = importlib.import_module("fcntl")
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # UTF-8; skipped at the start of a text
 #: What a pipe should hold, and how much is decompressed at a time.

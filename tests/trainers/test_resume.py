@@ -101,12 +101,15 @@ def same(resumed, whole):
 
 
 ENDING = [
-    t.Auto(), t.NewtonCG("eg"), t.NewtonCG("none"), t.LBFGS(), t.EG(), t.SGD(), t.Perceptron(epochs=5), t.GIS(),
+    t.Auto(), t.NewtonCG("eg"), t.NewtonCG("none"), t.LBFGS(), t.EG(), t.SGD(), t.Perceptron(epochs=5),
+    t.GIS(),
 ]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
-@pytest.mark.parametrize("stop", [Stop(), Stop(max_passes=9.0), Stop(max_iter=25)], ids=["end", "passes", "iter"])
+@pytest.mark.parametrize(
+    "stop", [Stop(), Stop(max_passes=9.0), Stop(max_iter=25)], ids=["end", "passes", "iter"]
+)
 @pytest.mark.parametrize("trainer", ENDING, ids=lambda trainer: type(trainer).__name__)
 def test_a_run_interrupted_anywhere_ends_where_the_uninterrupted_one_does(trainer, stop, tmp_path):
     whole = train(objective_for(trainer), trainer, stop=stop)

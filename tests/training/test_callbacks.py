@@ -616,7 +616,9 @@ def test_checkpoint_holds_matrices_and_numbers(tmp_path):
 
 def test_steps_are_kept_exactly_and_take_no_room_in_the_header(tmp_path):
     steps = [
-        Progress(k, k / 3, k * 0.1, None if k % 2 else 5.0 / (k + 1), None, 1e-300 * k, 0.5, 2**40 + k, {"a": 0.1})
+        Progress(
+            k, k / 3, k * 0.1, None if k % 2 else 5.0 / (k + 1), None, 1e-300 * k, 0.5, 2**40 + k, {"a": 0.1}
+        )
         for k in range(2000)
     ]
     steps[7].extra.update(left=math.inf, gap=-0.0)

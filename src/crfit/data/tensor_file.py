@@ -121,7 +121,8 @@ def save_file(tensors: Tensors, path: Path, metadata: dict[str, str]) -> None:
     with path.open("wb") as file:
         file.write(start)
         for name, tensor in ordered:
-            file.write(data := memoryview(tensor.reshape(-1)).cast("B"))
+            data = tensor.reshape(-1).view(np.uint8).data
+            file.write(data)
             checksum = checksum if name == CHECKSUM else zlib.crc32(data, checksum)
         file.seek(len(start) + entries[CHECKSUM]["data_offsets"][0])
         file.write(checksum.to_bytes(4, "little"))

@@ -21,7 +21,17 @@ from crfit.engines.profile import Phases, Profile, phases_of
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.trainers import Step, Trainer
 from crfit.training.interrupts import InterruptGuard, hurry_when
-from crfit.training.records import Callback, Ending, KeptPoint, LastStep, Result, Run, RunState, keep, objective_facts
+from crfit.training.records import (
+    Callback,
+    Ending,
+    KeptPoint,
+    LastStep,
+    Result,
+    Run,
+    RunState,
+    keep,
+    objective_facts,
+)
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
 

@@ -13,7 +13,17 @@ from crfit.errors import CrfitWarning
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
 
-__all__ = ["Callback", "Ending", "KeptPoint", "LastStep", "Result", "Run", "RunState", "keep", "objective_facts"]
+__all__ = [
+    "Callback",
+    "Ending",
+    "KeptPoint",
+    "LastStep",
+    "Result",
+    "Run",
+    "RunState",
+    "keep",
+    "objective_facts",
+]
 
 #: A callback's reason for ending a run, optionally with a message.
 Ending: TypeAlias = "StopReason | tuple[StopReason, str]"
@@ -112,7 +122,8 @@ class Run:
         value, last = self.value, self.last
         if self.cut_from is not None:
             weights, state = self.cut_from[0], dict(self.cut_from[1])
-            cut, value, last = history.pop(), None, LastStep()  # steps before one that can be cut are none of a warm-up
+            # The step before was none of a warm-up, whose steps are not cut.
+            cut, value, last = history.pop(), None, LastStep()
             if best is not None and best.progress is cut:
                 best = self._best_before
         if weights is shared:

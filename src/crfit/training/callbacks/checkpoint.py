@@ -4,8 +4,8 @@ A checkpoint is one file (`crfit.data.tensor_file`). Tensors: ``weights``, ``sta
 the trainer's state, ``best_weights`` if EarlyStopping has any, and the steps: ``history.<field>`` with one
 number per step, ``history.extra.<name>`` likewise, and ``history.at.<...>``, the steps that have this number,
 unless all do. Header: the trainer, its options, the options of the problem, the rest of the trainer's state,
-the scores, and the names of the numbers of a step in their order. All numbers are stored exactly, so a resumed
-run continues exactly like an uninterrupted one. Files are replaced atomically (`crfit.files`).
+the scores, and the names of the numbers of a step in their order. All numbers are stored exactly, so a
+resumed run continues exactly like an uninterrupted one. Files are replaced atomically (`crfit.files`).
 """
 
 import os
@@ -163,11 +163,8 @@ def _restored_history(steps: dict[str, Any], tensors: Tensors) -> list[Progress]
             column[k] = value
         columns[name] = column
     kept = [(name, columns[f"extra.{name}"]) for name in names]
-    rows = zip(*(columns[name] for name in _FIELDS), strict=True)
-    return [
-        Progress(*row, extra={name: column[k] for name, column in kept if column[k] is not None})
-        for k, row in enumerate(rows)
-    ]
+    extras = ({name: column[k] for name, column in kept if column[k] is not None} for k in range(n))
+    return [Progress(*row) for row in zip(*(columns[name] for name in _FIELDS), extras, strict=True)]
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
