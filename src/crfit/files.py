@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from crfit.errors import DataError
+from crfit.errors import DataError, OptionError
 
 fcntl: Any = None
 with contextlib.suppress(ImportError):  # Windows has none
@@ -200,17 +200,30 @@ _FAILURES = (EOFError, OSError, ValueError, zlib.error)
 COMPRESSED_SUFFIXES = frozenset(_METHODS)
 
 
+def check_path(path: Any) -> None:
+    """Raise OptionError unless `path` can be the name of a file."""
+    try:
+        name = os.fspath(path)
+    except TypeError:
+        name = None
+    if not isinstance(name, str):
+        raise OptionError("path", path, "give the name of a file as a str or a pathlib.Path")
+    if "\0" in name:
+        raise OptionError("path", path, "the name of a file has no NUL characters")
+
+
 def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> None:
     """Raise OSError, with a remedy, if no file can be written under this name.
 
     With `regular`, an existing file will be replaced, so it must not be a pipe or device.
     """
+    check_path(path)
     name, target = os.fspath(path), Path(os.path.realpath(path))
     folder = target.parent
     if not name:
         raise OSError(errno.ENOENT, "the file name is empty: give one", "''")
     try:
-        os.lstat(target)
+        os.stat(target)
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:  # for example a name that is too long
@@ -233,8 +246,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     The block may overwrite or recreate that file. If `path` is a link, its target is replaced; permissions
     are kept. Raises OSError before the block if `path` cannot be written.
     """
-    target = Path(os.path.realpath(path))
     check_writable(path)
+    target = Path(os.path.realpath(path))
     mode = target.stat().st_mode if target.exists() else None
     _remove_abandoned(target.parent)
     unfinished, handle = _new_locked(target.parent)
@@ -249,9 +262,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.close(handle)
             handle = -1
         os.replace(unfinished, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             unfinished.unlink()
+        if isinstance(error, OSError) and error.filename in (None, os.fspath(unfinished)):
+            error.filename = os.fspath(path)  # the name that the user knows
         raise
     finally:
         if handle >= 0:

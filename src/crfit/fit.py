@@ -51,6 +51,7 @@ from crfit.layout.constraints import (
     share_invalid,
 )
 from crfit.layout.costs import CostsOption, cost_table, read_costs
+from crfit.layout.features import check_options
 from crfit.model import Model
 from crfit.model.carrying import carry_over, joint_layout, with_names_of
 from crfit.model.model import drop_zeros
@@ -320,6 +321,7 @@ def make_problem(
     if options.task == "classify":  # rare attributes were dropped before adding the intercept
         layout = classifier_layout(dataset, options.n_free)
     if layout is None:
+        check_options(dataset.n_labels, options.weights, options.transitions, options.boundary, options.order)
         own = ("weights", "transitions", "boundary", "order", "n_free", "min_count")
         on |= {name: getattr(options, name) for name in own}
     objective = make_objective(dataset, layout, l2=l2, l1=options.l1, **on)
@@ -402,7 +404,14 @@ def _fit_one(
         told["features"] = {"text": made_by.text, "lists": made_by.digests}
     if old.toward is not None:
         told["pulled"] = True
-    result = minimise(objective, trainer, start, options.stop, watchers, state, why=why, problem=told)
+    try:
+        result = minimise(objective, trainer, start, options.stop, watchers, state, why=why, problem=told)
+    except OptionError as error:
+        if error.option != "w0" or old.start is None:
+            raise
+        raise OptionError(
+            "init", "a model", error.remedy.replace("starting weights", "the old model")
+        ) from None
     scores = None if scorer is None else _final_scores(scorer, result)
     if merged is not None:
         result.grad_inf = merged.grad_inf(result.weights)

@@ -5,6 +5,8 @@ to standard error. Exit codes: 0 success, 2 usage or data error, 1 any other fai
 ended by SIGTERM, 129 by SIGHUP.
 """
 
+import errno
+import os
 import sys
 import traceback
 from collections import UserDict
@@ -141,6 +143,19 @@ def _run(session: Session, arguments: list[str] | None) -> int:
         return code
 
 
+def _place(error: OSError) -> str:
+    """What an error of the system is about."""
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: "
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):  # errors of files name them
+        return "standard output: "
+    try:
+        os.getcwd()
+    except OSError:
+        return "the working folder is gone, change to another: "
+    return ""
+
+
 def _explained(error: Exception) -> tuple[int, str]:
     """Return the exit code and the message of an exception."""
     if isinstance(error, click.UsageError):
@@ -151,8 +166,7 @@ def _explained(error: Exception) -> tuple[int, str]:
     if isinstance(error, CrfitError):
         return BAD_USE, str(error)
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename is not None else ""
-        return FAILURE, place + (error.strerror or str(error) or type(error).__name__)
+        return FAILURE, _place(error) + (error.strerror or str(error) or type(error).__name__)
     if isinstance(error, MemoryError):
         return FAILURE, f"out of memory: {error}" if str(error) else "out of memory"
     return FAILURE, f"{type(error).__name__}: {error} (unexpected; --debug shows the traceback)"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 import click
 
 from crfit.errors import CrfitError, OptionError
+from crfit.names import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -139,7 +140,7 @@ def say(message: str) -> None:
     # A closed standard error does not end the program: results go to files and standard output.
     with contextlib.suppress(OSError, ValueError):
         # Not click.echo: it would bypass the stream that a live display installs here.
-        print(f"crfit: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"crfit: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
 def give_up_broken_streams() -> bool:

@@ -46,6 +46,7 @@ from crfit.errors import DataError, ModelFileError, OptionError
 from crfit.features import Features
 from crfit.features.feature_set import FeaturesOption, features_of
 from crfit.features.stored import restore_features, store_features
+from crfit.files import check_path
 
 KIND = FileKind("crfit-dataset", 1, "dataset", "Dataset.save")
 ALPHABETS = ("attribute_alphabet", "label_alphabet", "edge_alphabet")
@@ -473,6 +474,7 @@ class Dataset:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
         """Load a file written by `save`; raises DataError if it is damaged or not a dataset."""
+        check_path(path)
         try:
             header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)
             return cls(**_fields(header, tensors))

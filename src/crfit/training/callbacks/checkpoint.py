@@ -20,7 +20,7 @@ from crfit.checks import check_number, check_whole_number
 from crfit.data import tensor_file
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.errors import ModelFileError, OptionError
-from crfit.files import check_writable
+from crfit.files import check_path, check_writable
 from crfit.training.records import Callback, KeptPoint, LastStep, Result, Run, RunState
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import to_numpy
@@ -172,6 +172,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
 
     Arrays are read-only views of the file. Raises ModelFileError if it is missing, truncated or damaged.
     """
+    check_path(path)
     try:
         header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)
         if "history" in header:  # version 1
