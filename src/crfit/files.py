@@ -265,7 +265,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException as error:
         with contextlib.suppress(OSError):
             unfinished.unlink()
-        if isinstance(error, OSError) and error.filename in (None, os.fspath(unfinished)):
+        if isinstance(error, OSError) and error.errno and error.filename in (None, os.fspath(unfinished)):
             error.filename = os.fspath(path)  # the name that the user knows
         raise
     finally:
