@@ -13,9 +13,9 @@ import pytest
 from convex import Logistic, Quadratic
 from crfit.data import tensor_file
 from crfit.engines import make_objective
-from crfit.errors import ConvergenceWarning, CrfitWarning, ModelFileError, OptionError
+from crfit.errors import ConvergenceWarning, CrfitError, CrfitWarning, ModelFileError, OptionError
 from crfit.layout import make_layout
-from crfit.trainers import LBFGS, PSA, SGD
+from crfit.trainers import EG, LBFGS, PSA, SGD, NewtonCG
 from crfit.training.callbacks import (
     Callback,
     Checkpoint,
@@ -32,6 +32,7 @@ from crfit.training.loop import train
 from crfit.training.records import LastStep, RunState
 from crfit.training.stopping import Progress, Stop, StopReason
 from fit_helpers import without_time
+from format_helpers import wrong_headers, wrong_tensors
 from oracle import random_dataset
 
 STOP = Stop(grad_inf=0, max_iter=12)
@@ -636,9 +637,35 @@ def test_a_checkpoint_of_version_1_is_read(tmp_path):
     steps = [Progress(0, 0.0, 0.0, 3.0), Progress(1, 1.0, 0.5, 2.0, extra={"a": 1.5})]
     save_checkpoint(path, RunState("x", {}, np.zeros(2), {"n": 3}, steps))
     header, tensors = tensor_file.read(path, checkpoint.KIND, mapped=False)
-    for name in ("steps", "last", "why"):
+    for name in ("steps", "last", "why", "records"):
         del header[name]
     old = header | {"version": 1, "history": [step.to_dict() for step in steps]}
     tensor_file.write(path, {"weights": tensors["weights"]}, old)
     assert load_checkpoint(path).history == steps
     assert load_checkpoint(path).state == {"n": 3}
+
+
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "trainer", [LBFGS(), NewtonCG("none"), SGD(), EG()], ids=lambda one: type(one).__name__
+)
+def test_a_right_checksum_with_wrong_contents_is_one_clean_error(trainer, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # takes most of the time
+    path, data = tmp_path / "c", random_dataset(1, [2, 3], n_labels=2, n_attributes=3)
+
+    def resume():
+        return train(make_objective(data, l2=0.5), state=load_checkpoint(path), stop=Stop(max_iter=3))
+
+    train(make_objective(data, l2=0.5), trainer, stop=Stop(max_iter=2), callbacks=[Checkpoint(path)])
+    header, tensors = tensor_file.read(path, checkpoint.KIND, mapped=False)
+    del header["options"]  # values of options are the user's
+    cases = [(what, wrong | {"options": {}}, tensors) for what, wrong in wrong_headers(header)]
+    cases += [(what, header | {"options": {}}, wrong) for what, wrong in wrong_tensors(tensors)]
+    refused = 0
+    for _, wrong_header, wrong in cases:
+        tensor_file.write(path, wrong, wrong_header)
+        try:
+            resume()
+        except CrfitError:
+            refused += 1
+    assert refused > len(cases) // 2

@@ -48,7 +48,14 @@ from crfit.features.feature_set import FeaturesOption, features_of
 from crfit.features.stored import restore_features, store_features
 from crfit.files import check_path
 
-KIND = FileKind("crfit-dataset", 1, "dataset", "Dataset.save")
+HEADER = {
+    "plain_transitions": bool,
+    "n_dropped": int,
+    "source": (None, str),
+    "n_columns?": (None, int),
+    "features?": {"text": str, "sources": [str]},
+}
+KIND = FileKind("crfit-dataset", 1, "dataset", "Dataset.save", header=HEADER)
 ALPHABETS = ("attribute_alphabet", "label_alphabet", "edge_alphabet")
 DTYPES: dict[str, DTypeLike] = {
     "seq_ptr": np.int64,
@@ -586,15 +593,8 @@ def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
         scores = tensors["label_sets.scores"].reshape(-1, len(found["label_alphabet"]))
         found["label_sets"] = LabelSets(tensors["label_sets.rows"], scores)
     found["features"] = restore_features(header.get("features"), tensors)
-    source, n_columns = header["source"], header.get("n_columns")
-    if source is not None and not isinstance(source, str):
-        raise TypeError(f"source is {source!r}")
-    return found | {
-        "plain_transitions": bool(header["plain_transitions"]),
-        "n_dropped": int(header["n_dropped"]),
-        "source": source,
-        "n_columns": None if n_columns is None else int(n_columns),
-    }
+    names = ("plain_transitions", "n_dropped", "source")
+    return found | {name: header[name] for name in names} | {"n_columns": header.get("n_columns")}
 
 
 def recode(dataset: Dataset, alphabets_of: HasAlphabets) -> Dataset:

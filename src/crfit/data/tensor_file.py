@@ -46,6 +46,9 @@ MAX_HEADER = 100_000_000  # the library's own limit
 DTYPES = {"I64": "<i8", "F64": "<f8", "F32": "<f4", "I32": "<i4", "U8": "|u1"}
 ALIGNMENT = 8
 
+#: A form of anything, and the name of any other entry, see `misfit`.
+ANY: Any = object
+
 DAMAGED = "is damaged: {}; copy the original again, or create it again"
 FOREIGN: tuple[tuple[bytes, str], ...] = (
     # first bytes of the file, message
@@ -73,13 +76,51 @@ def unwritable(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of file: format name, newest version, noun for messages, and the functions that write it."""
+    """A kind of file: format name, newest version, noun for messages, functions that write it, its header."""
 
     format: str
     version: int
     noun: str
     writers: str
     max_ndim: int = 1
+    header: Any = ANY  # see `misfit`
+
+
+def misfit(value: Any, form: Any, place: str = "the header") -> str | None:
+    """What is wrong with a value from JSON, None if it has the form.
+
+    A form is a type, where whole numbers are float too, or None; a tuple of forms, one of which must fit;
+    a list with the form of its entries; or a mapping with the forms of entries by name, where ``?`` behind
+    a name means that it may be missing and `ANY` is the name of all others.
+    """
+    if isinstance(form, tuple):
+        return None if any(misfit(value, one) is None for one in form) else f"{place} is {_brief(value)}"
+    if form is ANY:
+        return None
+    if isinstance(form, list):
+        if not isinstance(value, list):
+            return f"{place} is {_brief(value)}"
+        wrong = (misfit(entry, form[0], f"{place}[{i}]") for i, entry in enumerate(value))
+        return next(filter(None, wrong), None)
+    if isinstance(form, Mapping):
+        if not isinstance(value, dict):
+            return f"{place} is {_brief(value)}"
+        for name in form:
+            if name is not ANY and name.removesuffix("?") not in value and not name.endswith("?"):
+                return f"{name!r} is missing in {place}"
+        forms = {name.removesuffix("?"): of_entry for name, of_entry in form.items() if name is not ANY}
+        others = form.get(ANY, ANY)
+        wrong = (misfit(entry, forms.get(name, others), name) for name, entry in value.items())
+        return next(filter(None, wrong), None)
+    fits = value is None if form is None else type(value) is form or (form is float and type(value) is int)
+    return None if fits else f"{place} is {_brief(value)}"
+
+
+def _brief(value: Any) -> str:
+    """A value that should not be there: containers and strings only by type."""
+    return (
+        repr(value) if value is None or isinstance(value, int | float) else f"of type {type(value).__name__}"
+    )
 
 
 def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], header: object) -> None:
@@ -145,6 +186,9 @@ def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[An
     place = places.pop(CHECKSUM).bytes
     if bytes(data[place]) != _checksum(data, place):
         raise ModelFileError(DAMAGED.format("its checksum does not match its contents"))
+    if (wrong := misfit(header, kind.header)) is not None:
+        raise ModelFileError(DAMAGED.format(wrong))
+    _check_text(header)
     return header, {name: place.view(data) for name, place in places.items()}
 
 
@@ -212,6 +256,14 @@ def _description(entries: dict[str, Any], kind: FileKind) -> Any:
     if isinstance(format, str) and format.startswith("crfit-"):
         raise ModelFileError(f"is a {format} file, not a {kind.noun}; write one with {kind.writers}")
     raise ModelFileError(f"is a safetensors file, but not a crfit {kind.noun}; write one with {kind.writers}")
+
+
+def _check_text(header: Any) -> None:
+    """Raise ModelFileError for text that cannot be written anywhere: halves of surrogate pairs."""
+    try:
+        json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ModelFileError(DAMAGED.format("the text in its header is not Unicode")) from None
 
 
 def _places(entries: dict[str, Any], start: int, size: int, max_ndim: int | None = None) -> dict[str, _Place]:

@@ -18,7 +18,7 @@ import numpy as np
 from crfit import trainers, vectors
 from crfit.engines.objective import Objective
 from crfit.engines.profile import Phases, Profile, phases_of
-from crfit.errors import ConvergenceWarning, OptionError
+from crfit.errors import ConvergenceWarning, CrfitError, OptionError
 from crfit.trainers import Step, Trainer
 from crfit.training.interrupts import InterruptGuard, hurry_when
 from crfit.training.records import (
@@ -38,6 +38,12 @@ from crfit.vectors import Vector
 #: Allowed difference between the objective at a state's weights and the recorded one, relative or per
 #: sequence: engines differ by rounding, different data or options by far more.
 STATE_TOLERANCE = 1e-8
+
+#: Errors that a state of other contents than the trainer's own leads to.
+_OF_A_BAD_STATE = (
+    *(ArithmeticError, AssertionError, AttributeError),
+    *(LookupError, RuntimeError, TypeError, ValueError),
+)
 
 #: Relative gap to the optimum at which a trainer with short steps counts as converged.
 NEAR_OPTIMUM = 1e-4
@@ -283,6 +289,12 @@ class _Loop:
         self.step_begin = begin = time.perf_counter()
         try:
             return next(self.steps)
+        except _OF_A_BAD_STATE as error:
+            if self.iteration > self.begun.iteration or not self.run.history or isinstance(error, CrfitError):
+                raise
+            reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            remedy = f"{self.run.trainer} cannot resume from it: {reason}; start a new run"
+            raise OptionError("state", "of another trainer, or damaged", remedy) from error
         finally:
             self.seconds += time.perf_counter() - begin
             self.phases += phases_of(self.run.objective) - before

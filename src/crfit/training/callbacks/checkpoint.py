@@ -18,7 +18,7 @@ import numpy as np
 import crfit
 from crfit.checks import check_number, check_whole_number
 from crfit.data import tensor_file
-from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
+from crfit.data.tensor_file import ANY, DAMAGED, FileKind, Tensors
 from crfit.errors import ModelFileError, OptionError
 from crfit.files import check_path, check_writable
 from crfit.training.records import Callback, KeptPoint, LastStep, Result, Run, RunState
@@ -26,7 +26,32 @@ from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import to_numpy
 
 #: max_ndim=2: the state of a trainer may contain matrices. Version 1 had the steps in its header.
-KIND = FileKind("crfit-checkpoint", 2, "checkpoint", "crfit train --checkpoint or Checkpoint", max_ndim=2)
+_STEP = {
+    "iteration": int,
+    "passes": float,
+    "seconds": float,
+    "evaluations?": int,
+    "extra?": {ANY: float},
+    **dict.fromkeys(("objective?", "grad_inf?", "grad_norm?", "step_size?"), (None, float)),
+}
+HEADER = {
+    "trainer": str,
+    "options": {},
+    "state": {},
+    "scores": {ANY: float},
+    "best": (None, _STEP),
+    "value?": (None, float),
+    "facts?": {ANY: float},
+    "problem?": {},
+    "why?": str,
+    "history?": [_STEP],
+    "steps?": {"n": int, "extra": [str]},
+    "last?": {"provisional": bool, "stop": str, "message": str, "advice": str},
+    "records?": {ANY: [int]},
+}
+KIND = FileKind(
+    "crfit-checkpoint", 2, "checkpoint", "crfit train --checkpoint or Checkpoint", max_ndim=2, header=HEADER
+)
 RECORD, HISTORY, AT = "state.", "history.", "history.at."
 _COUNTS = ("iteration", "evaluations")
 _FIELDS = tuple(field.name for field in fields(Progress) if field.name != "extra")
@@ -124,6 +149,7 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
         "state": numbers,
         "steps": {"n": len(state.history), "extra": names},
         "last": vars(state.last),
+        "records": {name: list(array.shape) for name, array in tensors.items()},
         "best": None if state.best is None else state.best.progress.to_dict(),
         **{
             name: getattr(state, name)
@@ -149,15 +175,25 @@ def _store_history(history: Sequence[Progress], tensors: Tensors) -> list[str]:
     return names
 
 
+def _last_step(stop: str = "", **others: Any) -> LastStep:
+    if stop:
+        StopReason(stop)  # ValueError if there is none
+    return LastStep(stop=stop, **others)
+
+
 def _restored_history(steps: dict[str, Any], tensors: Tensors) -> list[Progress]:
     """Inverse of `_store_history`, which removes the tensors; ValueError if they do not fit together."""
-    n, names = int(steps["n"]), [str(name) for name in steps["extra"]]
+    n, names = steps["n"], steps["extra"]
+    if n != len(tensors[HISTORY + _COUNTS[0]]):
+        raise ValueError(f"it has {len(tensors[HISTORY + _COUNTS[0]])} of {n} steps")
     columns: dict[str, list[Any]] = {}
     for name in (*_FIELDS, *(f"extra.{name}" for name in names)):
         values = tensors.pop(HISTORY + name)
         there = tensors.pop(AT + name, np.arange(n))
         if values.dtype != (np.int64 if name in _COUNTS else np.float64) or values.shape != there.shape:
             raise ValueError(f"{HISTORY}{name} has {values.size} numbers for {there.size} of {n} steps")
+        if there.size and not 0 <= there.min() <= there.max() < n:
+            raise ValueError(f"{AT}{name} names steps beyond {n}")
         column: list[Any] = [None] * n
         for k, value in zip(there.tolist(), values.tolist(), strict=True):
             column[k] = value
@@ -175,6 +211,9 @@ def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
     check_path(path)
     try:
         header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)
+        for name, shape in header.get("records", {}).items():
+            if tensors[name].shape != tuple(shape):
+                raise ValueError(f"{name} has the shape {tensors[name].shape}, not {tuple(shape)}")
         if "history" in header:  # version 1
             history = [Progress(**entry) for entry in header["history"]]
         else:
@@ -198,7 +237,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
             dict(header.get("facts", {})),
             dict(header.get("problem", {})),
             str(header.get("why", "")),
-            LastStep(**header.get("last", {})),
+            _last_step(**header.get("last", {})),
         )
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
