@@ -1,5 +1,6 @@
 """Models of other tools: small ones to write, and damaged files."""
 
+import copy
 import itertools
 import os
 import random
@@ -210,3 +211,48 @@ def column_model(template: str, seed: int = 0, n: int = 30, **options: Any) -> M
     objective = crfit.make_objective(dataset, n_threads=1, **options)
     result = crfit.train(objective, "lbfgs", stop=crfit.Stop(max_iter=5))
     return Model.from_training(objective, result, template=Template(template))
+
+
+#: What may stand in the header of a file instead of what belongs there.
+WRONG = (None, True, -1, 0, 13.0, 1e18, 2**70, "x", "", [], {}, [1], {"a": 1}, "\ud800")
+
+
+def wrong_headers(header: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Headers with one entry missing or replaced, and which."""
+
+    def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        if path:
+            yield path
+        if isinstance(value, dict):
+            for name in value:
+                yield from places(value[name], (*path, name))
+        elif isinstance(value, list) and value:
+            yield from places(value[0], (*path, 0))
+
+    for path in places(header):
+        if path[0] in ("format", "version"):
+            continue
+        for k in range(len(WRONG) + 1):
+            changed = copy.deepcopy(header)
+            holder = changed
+            for name in path[:-1]:
+                holder = holder[name]
+            if k < len(WRONG):
+                holder[path[-1]] = WRONG[k]
+            else:
+                del holder[path[-1]]
+            yield f"{path} {WRONG[k]!r}" if k < len(WRONG) else f"{path} missing", changed
+
+
+def wrong_tensors(tensors: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Tensors of which one is missing, misshapen, of another type or has other values, and which."""
+    for name, array in tensors.items():
+        yield f"{name} missing", {key: value for key, value in tensors.items() if key != name}
+        kind = np.float64 if array.dtype != np.float64 else np.int64
+        changes = {
+            "shorter": array[:-1], "empty": array[:0], "longer": np.concatenate([array, array]),
+            "a matrix": array.reshape(1, -1), "one number": array[:1], "of another type": array.astype(kind),
+            "of large numbers": np.full_like(array, 127), "a number": np.zeros((), array.dtype),
+        }  # fmt: skip
+        for what, changed in changes.items():
+            yield f"{name} {what}", {**tensors, name: changed}

@@ -1,7 +1,10 @@
 """Files that are replaced as a whole or not at all."""
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -140,3 +143,31 @@ def test_closed_folder(tmp_path):
     (tmp_path / "closed").mkdir(mode=0o500)
     with pytest.raises(OSError, match="may not be written to"):
         check_writable(tmp_path / "closed" / "new")
+
+
+def kill_a_writer(path):
+    """Kill a process while it writes"""
+    script = f"""
+import os, signal
+from crfit.files import replacing
+with replacing({str(path)!r}) as unfinished:
+    unfinished.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", script]).returncode == -signal.SIGKILL
+    assert len([*path.parent.glob(".crfit-????????????????.tmp")]) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="temporary files are locked on POSIX systems only")
+def test_the_next_write_removes_what_a_killed_process_left(tmp_path):
+    path, others = tmp_path / "new", [".crfit-notes.tmp", ".crfit-0123456789abcdef.tmp.txt"]
+    for name in others:
+        (tmp_path / name).write_text("not ours")
+    kill_a_writer(path)
+    with replacing(tmp_path / "another") as unfinished:
+        unfinished.write_text("content")
+        with replacing(path) as second:  # leaves the one in use alone
+            second.write_text("more")
+            assert unfinished.read_text() == "content"
+            assert len([*tmp_path.glob(".crfit-????????????????.tmp")]) == 2
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, "another", "new"])

@@ -58,3 +58,20 @@ def test_public_names_are_found_on_first_use():
 
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = crfit.nothing
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_during_imports_shows_no_traceback():
+    code = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from crfit.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == -2
+    assert done.stderr == ""

@@ -9,7 +9,7 @@ from textwrap import dedent, indent
 import click
 
 from crfit.cli import cli
-from crfit.cli.output import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Verb
+from crfit.cli.output import BAD_USE, FAILURE, INTERRUPTED, Verb
 
 __all__ = ["command_page"]
 
@@ -24,7 +24,7 @@ go to standard error.
 | {BAD_USE} | wrong usage or bad data |
 | {FAILURE} | any other failure |
 | {INTERRUPTED} | interrupted with Ctrl-C |
-| {TERMINATED} | ended by SIGTERM |
+| 143, 129 | ended by SIGTERM, by SIGHUP |
 
 This page is generated from the commands by `make docs`.
 """
@@ -32,7 +32,8 @@ This page is generated from the commands by `make docs`.
 _DETAILS = {
     "train": """\
 A second Ctrl-C quits at once, without saving a model; with `--classes one_vs_rest` so does the first. SIGTERM
-works like Ctrl-C. `pa`, `perceptron` and `arow` are unregularised: they use `--l2 0` by default.
+and SIGHUP, which a closing terminal sends, work like Ctrl-C. `pa`, `perceptron` and `arow` are unregularised:
+they use `--l2 0` by default.
 """,
     "tag": """\
 Labels in the input are kept, so conlleval can score the output of a labelled column file. `--marginals` turns

@@ -2,12 +2,16 @@
 
 Compressed files are recognised by their first bytes, so standard input and unusual names work too. Writing
 goes to a temporary file in the same folder, which is synced to disk and renamed. Readers therefore see either
-the old file or the new one, never part of one, and a failure leaves no temporary file behind.
+the old file or the new one, never part of one, and a failure leaves no temporary file behind. A process that
+is killed leaves one, which is locked as long as its process lives: the next write to the folder removes
+those without a lock.
 """
 
 import contextlib
 import errno
+import importlib
 import os
+import re
 import shutil
 import stat
 import sys
@@ -17,7 +21,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from crfit.errors import DataError
+from crfit.errors import DataError, OptionError
+
+fcntl: Any = None
+with contextlib.suppress(ImportError):  # Windows has none
+    fcntl = importlib.import_module("fcntl")
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # UTF-8; skipped at the start of a text
 #: What a pipe should hold, and how much is decompressed at a time.
@@ -80,9 +88,7 @@ def _blocks(file: Any, name: str, size: int) -> Iterator[bytes]:
 
 def _widen_pipe(file: Any) -> None:
     """Let a pipe hold more, where the system can: a fast writer then waits less, and blocks are larger."""
-    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
-        import fcntl
-
+    with contextlib.suppress(AttributeError, OSError, ValueError):
         if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
             fcntl.fcntl(file.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
@@ -203,17 +209,30 @@ def is_compressed(path: str | os.PathLike[str]) -> bool:
     return False
 
 
+def check_path(path: Any) -> None:
+    """Raise OptionError unless `path` can be the name of a file."""
+    try:
+        name = os.fspath(path)
+    except TypeError:
+        name = None
+    if not isinstance(name, str):
+        raise OptionError("path", path, "give the name of a file as a str or a pathlib.Path")
+    if "\0" in name:
+        raise OptionError("path", path, "the name of a file has no NUL characters")
+
+
 def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> None:
     """Raise OSError, with a remedy, if no file can be written under this name.
 
     With `regular`, an existing file will be replaced, so it must not be a pipe or device.
     """
+    check_path(path)
     name, target = os.fspath(path), Path(os.path.realpath(path))
     folder = target.parent
     if not name:
         raise OSError(errno.ENOENT, "the file name is empty: give one", "''")
     try:
-        os.lstat(target)
+        os.stat(target)
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:  # for example a name that is too long
@@ -236,13 +255,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     The block may overwrite or recreate that file. If `path` is a link, its target is replaced; permissions
     are kept. Raises OSError before the block if `path` cannot be written.
     """
-    target = Path(os.path.realpath(path))
     check_writable(path)
+    target = Path(os.path.realpath(path))
     mode = target.stat().st_mode if target.exists() else None
-    # Not derived from the file's name, which may already have the maximum length.
-    unfinished = target.with_name(f".crfit-{os.urandom(8).hex()}.tmp")
-    # Not tempfile.mkstemp, whose files only the owner can read: the umask applies, as for any new file.
-    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    _remove_abandoned(target.parent)
+    unfinished, handle = _new_locked(target.parent)
     new_mode = unfinished.stat().st_mode if mode is None else mode
     try:
         yield unfinished
@@ -250,11 +267,19 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.chmod(unfinished, stat.S_IMODE(new_mode))
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())
+        if fcntl is None:  # Windows cannot rename an open file
+            os.close(handle)
+            handle = -1
         os.replace(unfinished, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             unfinished.unlink()
+        if isinstance(error, OSError) and error.errno and error.filename in (None, os.fspath(unfinished)):
+            error.filename = os.fspath(path)  # the name that the user knows
         raise
+    finally:
+        if handle >= 0:
+            os.close(handle)
     _sync_folder(target.parent)
 
 
@@ -295,20 +320,52 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     _sync_folder(target.parent)
 
 
-def _claimed(folder: Path) -> int | None:
-    """Descriptor of a folder that no other process holds, locked; None if one does, or without locks."""
-    if sys.platform == "win32":
+def _claimed(path: Path) -> int | None:
+    """Descriptor of a path that no other process holds, locked; None if one does, or without locks."""
+    if fcntl is None:
         return None
-    import fcntl
-
     with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return handle
         except OSError:
             os.close(handle)
     return None
+
+
+#: Names of temporary files. They do not contain the file's name, which may already have the maximum length.
+_UNFINISHED = re.compile(r"\.crfit-[0-9a-f]{16}\.tmp")
+
+
+def _new_locked(folder: Path) -> tuple[Path, int]:
+    """A new temporary file, and a handle that locks it until it is closed."""
+    while True:
+        path = folder / f".crfit-{os.urandom(8).hex()}.tmp"
+        # Not tempfile.mkstemp, whose files only the owner can read: the umask applies, as for any new file.
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        if fcntl is None:
+            return path, handle
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # another process is removing it
+            os.close(handle)
+            continue
+        except OSError:  # a file system without locks
+            return path, handle
+        if path.exists():
+            return path, handle
+        os.close(handle)  # it was removed before it was locked
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove temporary files of processes that were killed."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if _UNFINISHED.fullmatch(path.name) and (handle := _claimed(path)) is not None:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -52,6 +52,7 @@ from crfit.layout.constraints import (
     share_invalid,
 )
 from crfit.layout.costs import CostsOption, cost_table, read_costs
+from crfit.layout.features import check_options
 from crfit.model import Model
 from crfit.model.carrying import carry_over, joint_layout, with_names_of
 from crfit.model.model import drop_zeros
@@ -351,6 +352,7 @@ def make_problem(
         # Rare attributes were dropped before adding the intercept.
         layout = classifier_layout(dataset, options.n_free)
     if layout is None:
+        check_options(dataset.n_labels, options.weights, options.transitions, options.boundary, options.order)
         own = ["weights", "transitions", "boundary", "order", "n_free"]
         if isinstance(dataset, FolderShards):
             on["max_memory"] = options.max_memory
@@ -437,7 +439,14 @@ def _fit_one(
         told["features"] = {"text": made_by.text, "lists": made_by.digests}
     if old.toward is not None:
         told["pulled"] = True
-    result = minimise(objective, trainer, start, options.stop, watchers, state, why=why, problem=told)
+    try:
+        result = minimise(objective, trainer, start, options.stop, watchers, state, why=why, problem=told)
+    except OptionError as error:
+        if error.option != "w0" or old.start is None:
+            raise
+        raise OptionError(
+            "init", "a model", error.remedy.replace("starting weights", "the old model")
+        ) from None
     scores = None if scorer is None else _final_scores(scorer, result)
     if merged is not None:
         result.grad_inf = merged.grad_inf(result.weights)

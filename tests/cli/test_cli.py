@@ -67,7 +67,9 @@ def test_program_demo(tmp_path):
     assert "\x1b" not in text  # no colours in a pipe
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_program_interrupted(tmp_path, recipes, number, code):
     model, log = tmp_path / "m.crfit", tmp_path / "log.jsonl"
     command = ["train", recipes / "train.columns", "-m", model, "--stop-grad-inf", 0, "--stop-rel-change", 0]
@@ -83,7 +85,9 @@ def test_program_interrupted(tmp_path, recipes, number, code):
     crfit.load(model)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_program_interrupted_before_training(tmp_path, number, code):
     command = [sys.executable, "-m", "crfit", "train", "-", "-m", str(tmp_path / "m")]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -133,7 +137,7 @@ def test_two_interrupts_after_training_leave_no_model(call, recipes, tmp_path, m
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("crfit.data.tensor_file._add_checksum", interrupted)
+    monkeypatch.setattr("crfit.data.tensor_file.save_file", interrupted)
     ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "--max-iter", 3, "-q")
     assert (ran.code, ran.err.strip()) == (130, "crfit: error: interrupted")
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,6 @@
 """Datasets: conversion against a slow one and against python-crfsuite, and what must be refused."""
 
+import os
 import random
 import sysconfig
 import threading
@@ -16,7 +17,8 @@ from crfit.data import Dataset, tensor_file
 from crfit.data import dataset as dataset_file
 from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import recode
-from crfit.errors import DataError, OptionError
+from crfit.errors import CrfitError, DataError, OptionError
+from format_helpers import wrong_headers, wrong_tensors
 from item_strategies import corpora, names
 
 
@@ -661,3 +663,20 @@ def test_offsets_that_wrap_around_are_refused():
         Dataset.from_dense(np.eye(4), [2**62, 2**62, 2**62, 2**62 + 4])
     with pytest.raises(DataError, match="never decrease"):
         Dataset(seq_ptr=[0, 2**62, -(2**63), -(2**62), 3], attr_ptr=[0] * 4, attr_ids=[])
+
+
+def test_a_right_checksum_with_wrong_contents_is_one_clean_error(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # takes most of the time
+    path = tmp_path / "data"
+    edge_data().save(path)
+    header, tensors = tensor_file.read(path, dataset_file.KIND, mapped=False)
+    cases = [(wrong, tensors) for _, wrong in wrong_headers(header)]
+    cases += [(header, wrong) for _, wrong in wrong_tensors(tensors)]
+    refused = 0
+    for wrong_header, wrong in cases:
+        tensor_file.write(path, wrong, wrong_header)
+        try:
+            repr(Dataset.load(path).subset([0]))
+        except CrfitError:
+            refused += 1
+    assert refused > len(cases) // 2

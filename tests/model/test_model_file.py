@@ -9,15 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from crfit.cli import cli
 from crfit.data import Dataset, tensor_file
 from crfit.engines import make_objective
-from crfit.errors import ModelFileError
+from crfit.errors import CrfitError, ModelFileError
 from crfit.model import Model, load
+from crfit.model import file as model_file
+from format_helpers import wrong_headers, wrong_tensors
 
 X = [[["a", "b"], ["b"], ["c", "a"]], [["c"], ["d"]]]
 Y = [["X", "Y", "X"], ["Z", "X"]]
@@ -170,7 +173,7 @@ def test_checks_go_beyond_the_checksum(whole, folder):
         "contradicts the lists": entry("layout", "weights", value="all"),
         "damaged": entry("layout", value=None),
         "input_format": entry("input_format", value="xml"),
-        "options are list": entry("options", value=[1]),
+        "options is of type list": entry("options", value=[1]),
         "template": entry("input_format", value="columns"),
         "no template": entry("template", value={"text": "X\n", "name": None}),
         "version is 'one'": entry("version", value="one"),
@@ -205,7 +208,7 @@ def test_tensors_must_fill_the_data(folder):
     checksum = {"dtype": "U8", "shape": [4], "data_offsets": [16, 20]}
     path = folder / "tensors.crfit"
     entries = {"__metadata__": own, "weights": good, "checksum": checksum}
-    assert "'attribute_alphabet.bytes' is missing" in refused(path, with_checksum(entries, bytes(20)))
+    assert "'layout' is missing in the header" in refused(path, with_checksum(entries, bytes(20)))
     for change in (
         {"dtype": "BF16"}, {"dtype": 3}, {"shape": [2, 1]}, {"shape": [-2], "data_offsets": [0, -16]},
         {"shape": [3]}, {"shape": ["2"]}, {"data_offsets": [0, 16, 32]}, {"data_offsets": [8, 24]},
@@ -288,7 +291,7 @@ def test_library_reads_what_we_write(model, folder, whole):
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"), [(OSError, (28, "No space left on device")), (SafetensorError, ("disk full",))]
+    ("error", "reason"), [(OSError, (28, "No space left on device")), (OSError, ("disk full",))]
 )
 def test_failed_save_leaves_the_old_file(model, tmp_path, monkeypatch, error, reason):
     def half(tensors, path, metadata):
@@ -311,3 +314,26 @@ def test_places_that_cannot_be_written_to(model, tmp_path):
             model.save(path)
     assert os.listdir(tmp_path) == []
     assert not os.path.isfile("/dev/null")
+
+
+def test_a_right_checksum_with_wrong_contents_is_one_clean_error(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # takes most of the time
+    path, use = tmp_path / "m.crfit", CliRunner()
+    model.save(path)
+    header, tensors = tensor_file.read(path, model_file.KIND, mapped=False)
+    header["options"] |= {"constraints": {"first": ["X"]}, "trainer_options": {}, "l2": 1.0}
+    header["summary"] |= {
+        "trainer": "lbfgs",
+        "objective": 1.0,
+        "dev": {"f1": 2.0},
+        "history": {"objective": [[1.0, 2.0]]},
+    }
+    cases = [(what, wrong, tensors) for what, wrong in wrong_headers(header)]
+    cases += [(what, header, wrong) for what, wrong in wrong_tensors(tensors)]
+    refused = 0
+    for what, wrong_header, wrong in cases:
+        tensor_file.write(path, wrong, wrong_header)
+        done = use.invoke(cli, ["inspect", str(path)], standalone_mode=False)
+        assert done.exception is None or isinstance(done.exception, CrfitError), what
+        refused += done.exception is not None
+    assert refused > len(cases) // 2

@@ -21,6 +21,7 @@ from crfit.training.callbacks import Callback, Checkpoint, load_checkpoint
 from crfit.training.interrupts import hurry_when
 from crfit.training.loop import train
 from crfit.training.stopping import DEFAULT_REL_CHANGE, DEFAULT_TOL, DEFAULT_WINDOW, Stop, StopReason
+from fit_helpers import without_time
 from oracle import make_dataset, random_dataset
 
 STARTS = {"eg": starts.dual_start, "sgd": starts.stochastic_start}
@@ -322,11 +323,6 @@ def test_an_interrupt_during_the_start_keeps_the_model(kind):
     assert model.tag([["a1"], ["a2"]])
 
 
-def without_effort(history):
-    # Going on costs a pass, which pins the point or makes the chains.
-    return [replace(p, seconds=0, passes=0, evaluations=0) for p in history]
-
-
 @every_start
 @every_device
 @pytest.mark.parametrize("cut", [0, 1, 2, -2, -1, 1000])
@@ -347,7 +343,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(kind, device, cut, tmp_path):
     for state in (first.state, load_checkpoint(path), first.state):
         second = train(problem(**given), state=state, stop=stop)
         assert second.weights.tobytes() == whole.weights.tobytes()
-        assert without_effort(second.history) == without_effort(whole.history)
+        assert without_time(second.history) == without_time(whole.history)
 
 
 def test_a_trainer_may_have_a_window_of_its_own():

@@ -303,7 +303,7 @@ def test_a_system_that_does_not_know_its_memory_has_none(monkeypatch):
 def test_a_run_with_a_trainer_that_chooses_goes_on():
     first = train(problem(), Chooser(), stop=Stop(max_iter=2), keep_state=True)
     result = train(problem(), Chooser(), stop=Stop(max_iter=4), state=first.state)
-    assert (result.trainer, result.iterations, result.why) == ("lbfgs", 4, "")
+    assert (result.trainer, result.iterations, result.why) == ("lbfgs", 4, first.why)
 
 
 def test_the_rules_end_with_one_that_always_holds_and_name_trainers():
@@ -327,7 +327,7 @@ def test_a_result_and_a_log_say_why(tmp_path):
 def test_a_resumed_run_was_chosen_before():
     state = train(problem(), "auto", stop=Stop(max_iter=2), keep_state=True).state
     resumed = train(problem(), "auto", stop=Stop(max_iter=4), state=state)
-    assert (resumed.trainer, resumed.why) == ("newton_cg", "")
+    assert (resumed.trainer, resumed.why) == ("newton_cg", ELSE.reason)
 
 
 def test_a_fit_says_why_also_in_the_model():

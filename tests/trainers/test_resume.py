@@ -1,9 +1,9 @@
 """Every trainer: a resumed run is the uninterrupted one, byte for byte, and threads change no bit.
 
-Newton-CG and eg, whose resume costs a pass, and clustered L-BFGS, which is cut everywhere, have tests of
-their own.
+Newton-CG, eg and clustered L-BFGS, which is cut everywhere, have tests of their own, too.
 """
 
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +12,9 @@ import pytest
 from crfit import trainers as t
 from crfit.engines import make_objective
 from crfit.layout import classifier_layout, make_layout
-from crfit.training.callbacks import Checkpoint, load_checkpoint
+from crfit.training.callbacks import Callback, Checkpoint, EarlyStopping, load_checkpoint
 from crfit.training.loop import train
-from crfit.training.stopping import Stop
+from crfit.training.stopping import Stop, StopReason
 from fit_helpers import without_time
 from oracle import random_dataset
 
@@ -79,8 +79,90 @@ def test_a_resumed_run_is_the_uninterrupted_one(trainer, cut, tmp_path):
         second = train(objective_for(trainer, n_threads=1), state=state, stop=stop)
         assert second.weights.tobytes() == whole.weights.tobytes()
         assert without_time(second.history) == without_time(whole.history)
-        assert second.passes == pytest.approx(whole.passes)
+        assert second.passes == whole.passes
         assert second.reason is whole.reason
+
+
+class Cut(Callback):
+    """Ends a run as Ctrl-C does after a step."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def on_step(self, run, progress):
+        return StopReason.INTERRUPTED if len(run.history) >= self.steps else None
+
+
+def same(resumed, whole):
+    assert resumed.weights.tobytes() == whole.weights.tobytes()
+    assert without_time(resumed.history) == without_time(whole.history)
+    for name in ("passes", "iterations", "reason", "message", "why", "objective", "grad_inf", "grad_norm"):
+        assert getattr(resumed, name) == getattr(whole, name), name
+
+
+ENDING = [
+    t.Auto(), t.NewtonCG("eg"), t.NewtonCG("none"), t.LBFGS(), t.EG(), t.SGD(), t.Perceptron(epochs=5),
+    t.GIS(),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "stop", [Stop(), Stop(max_passes=9.0), Stop(max_iter=25)], ids=["end", "passes", "iter"]
+)
+@pytest.mark.parametrize("trainer", ENDING, ids=lambda trainer: type(trainer).__name__)
+def test_a_run_interrupted_anywhere_ends_where_the_uninterrupted_one_does(trainer, stop, tmp_path):
+    whole = train(objective_for(trainer), trainer, stop=stop)
+    n, path = len(whole.history), tmp_path / "checkpoint"
+    for steps in sorted({1, 2, n // 2, n - 1, n} - {0}):  # the last has nothing left to do
+        train(objective_for(trainer), trainer, stop=stop, callbacks=[Cut(steps), Checkpoint(path, 1e9)])
+        same(train(objective_for(trainer), state=load_checkpoint(path), stop=stop), whole)
+
+
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
+@pytest.mark.parametrize(("l1", "at"), [(0.0, 12), (0.0, 25), (0.5, 9), (0.5, 30)])
+def test_a_step_that_ctrl_c_cuts_short_is_taken_again(l1, at, tmp_path, monkeypatch):
+    trainer, path, products = t.NewtonCG("none", xi=0.01), tmp_path / "checkpoint", []
+    stop = Stop(grad_inf=1e-7, max_iter=40)
+
+    def problem():
+        data = random_dataset(0, [1, 4, 6] * 10, n_labels=3, n_attributes=12)
+        return make_objective(data, make_layout(data), l2=0.5, l1=l1)
+
+    whole = train(problem(), trainer, stop=stop)
+    objective = problem()
+    product = objective.hvp
+
+    def interrupting(*arguments, **named):
+        products.append(1)
+        if len(products) == at:
+            signal.raise_signal(signal.SIGINT)
+        return product(*arguments, **named)
+
+    monkeypatch.setattr(objective, "hvp", interrupting)
+    cut = train(objective, trainer, stop=stop, callbacks=[Checkpoint(path, every_iter=1)], keep_state=True)
+    assert cut.reason is StopReason.INTERRUPTED
+    assert cut.history[-1].extra["cg"] < whole.history[len(cut.history) - 1].extra["cg"], "it was cut short"
+    assert cut.objective < cut.history[-2].objective, "its model is still the better one"
+    for state in (cut.state, load_checkpoint(path)):
+        assert len(state.history) == len(cut.history) - 1
+        same(train(problem(), state=state, stop=stop), whole)
+
+
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
+def test_early_stopping_that_ended_a_run_ends_the_resumed_one(tmp_path):
+    class Score(Callback):
+        def on_step(self, run, progress):
+            run.record(progress, {"dev_f1": 50.0 - abs(progress.iteration - 4.0)})
+
+    path, stop = tmp_path / "checkpoint", Stop(grad_inf=0, max_iter=30)
+    callbacks = [Score(), EarlyStopping(3, "dev_f1")]
+    whole = train(chains(), "lbfgs", stop=stop, callbacks=[*callbacks, Checkpoint(path, every_iter=1)])
+    assert whole.reason is StopReason.HELD_OUT
+    same(train(chains(), state=load_checkpoint(path), stop=stop, callbacks=callbacks), whole)
+    callbacks = [Score(), EarlyStopping(5, "dev_f1")]
+    longer = train(chains(), state=load_checkpoint(path), stop=stop, callbacks=callbacks)
+    assert longer.iterations == whole.iterations + 2
 
 
 @pytest.mark.parametrize("trainer", [*RUNS, *OTHERS], ids=repr)

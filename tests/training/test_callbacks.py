@@ -1,5 +1,6 @@
 """Callbacks: held-out scores and early stopping, the progress bar, logs, checkpoints."""
 
+import copy
 import io
 import json
 import math
@@ -8,14 +9,13 @@ import re
 
 import numpy as np
 import pytest
-from safetensors import SafetensorError
 
 from convex import Logistic, Quadratic
 from crfit.data import tensor_file
 from crfit.engines import make_objective
-from crfit.errors import ConvergenceWarning, CrfitWarning, ModelFileError, OptionError
+from crfit.errors import ConvergenceWarning, CrfitError, CrfitWarning, ModelFileError, OptionError
 from crfit.layout import make_layout
-from crfit.trainers import LBFGS, PSA, SGD
+from crfit.trainers import EG, LBFGS, PSA, SGD, NewtonCG
 from crfit.training.callbacks import (
     Callback,
     Checkpoint,
@@ -29,9 +29,10 @@ from crfit.training.callbacks import (
 )
 from crfit.training.callbacks.progress_bar import clock, seconds_left
 from crfit.training.loop import train
-from crfit.training.records import RunState
+from crfit.training.records import LastStep, RunState
 from crfit.training.stopping import Progress, Stop, StopReason
 from fit_helpers import without_time
+from format_helpers import wrong_headers, wrong_tensors
 from oracle import random_dataset
 
 STOP = Stop(grad_inf=0, max_iter=12)
@@ -369,7 +370,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(tmp_path, monk
 
     def full(tensors, name, metadata):
         n_tries.append(1)
-        raise SafetensorError("No space left on device")
+        raise OSError(28, "No space left on device")
 
     train(Logistic(), stop=Stop(max_iter=2), callbacks=[callback := Checkpoint(path, every_iter=1)])
     before = path.read_bytes()
@@ -579,9 +580,11 @@ def test_no_checkpoint(tmp_path):
         (lambda header: header.pop("trainer"), "'trainer' is missing"),
         (lambda header: header.update(best={"iteration": 1, "passes": 1, "seconds": 1}), "'best_weights'"),
         (lambda header: header.update(history=[{"colour": "red"}]), "damaged"),
+        (lambda header: header["steps"].update(n=2), "damaged"),
+        (lambda header: header["steps"]["extra"].append("colour"), "'history.extra.colour' is missing"),
         (lambda header: header.update(version=7), "update crfit"),
     ):
-        wrong = dict(header)
+        wrong = copy.deepcopy(header)
         change(wrong)
         tensor_file.write(path, tensors, wrong)
         with pytest.raises(ModelFileError, match=message):
@@ -610,3 +613,59 @@ def test_checkpoint_holds_matrices_and_numbers(tmp_path):
     loaded = load_checkpoint(tmp_path / "c").state
     np.testing.assert_array_equal(loaded.pop("m"), np.eye(3))
     assert loaded == {"n": 4, "big": 2**100, "s": "a"}
+
+
+def test_steps_are_kept_exactly_and_take_no_room_in_the_header(tmp_path):
+    steps = [
+        Progress(
+            k, k / 3, k * 0.1, None if k % 2 else 5.0 / (k + 1), None, 1e-300 * k, 0.5, 2**40 + k, {"a": 0.1}
+        )
+        for k in range(2000)
+    ]
+    steps[7].extra.update(left=math.inf, gap=-0.0)
+    state = RunState("x", {}, np.zeros(2), {}, steps, why="a reason", last=LastStep(True, "line_search", "m"))
+    save_checkpoint(tmp_path / "c", state)
+    loaded = load_checkpoint(tmp_path / "c")
+    assert loaded.history == steps
+    assert [list(step.extra) for step in loaded.history] == [list(step.extra) for step in steps]
+    assert (loaded.why, loaded.last) == (state.why, state.last)
+    assert int.from_bytes((tmp_path / "c").read_bytes()[:8], "little") < 4000
+
+
+def test_a_checkpoint_of_version_1_is_read(tmp_path):
+    path = tmp_path / "c"
+    steps = [Progress(0, 0.0, 0.0, 3.0), Progress(1, 1.0, 0.5, 2.0, extra={"a": 1.5})]
+    save_checkpoint(path, RunState("x", {}, np.zeros(2), {"n": 3}, steps))
+    header, tensors = tensor_file.read(path, checkpoint.KIND, mapped=False)
+    for name in ("steps", "last", "why", "records"):
+        del header[name]
+    old = header | {"version": 1, "history": [step.to_dict() for step in steps]}
+    tensor_file.write(path, {"weights": tensors["weights"]}, old)
+    assert load_checkpoint(path).history == steps
+    assert load_checkpoint(path).state == {"n": 3}
+
+
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "trainer", [LBFGS(), NewtonCG("none"), SGD(), EG()], ids=lambda one: type(one).__name__
+)
+def test_a_right_checksum_with_wrong_contents_is_one_clean_error(trainer, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # takes most of the time
+    path, data = tmp_path / "c", random_dataset(1, [2, 3], n_labels=2, n_attributes=3)
+
+    def resume():
+        return train(make_objective(data, l2=0.5), state=load_checkpoint(path), stop=Stop(max_iter=3))
+
+    train(make_objective(data, l2=0.5), trainer, stop=Stop(max_iter=2), callbacks=[Checkpoint(path)])
+    header, tensors = tensor_file.read(path, checkpoint.KIND, mapped=False)
+    del header["options"]  # values of options are the user's
+    cases = [(what, wrong | {"options": {}}, tensors) for what, wrong in wrong_headers(header)]
+    cases += [(what, header | {"options": {}}, wrong) for what, wrong in wrong_tensors(tensors)]
+    refused = 0
+    for _, wrong_header, wrong in cases:
+        tensor_file.write(path, wrong, wrong_header)
+        try:
+            resume()
+        except CrfitError:
+            refused += 1
+    assert refused > len(cases) // 2

@@ -260,3 +260,19 @@ def test_no_hurry_outside_of_a_run():
     with hurry_when(lambda: True):
         assert must_hurry()
     assert not must_hurry()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
+def test_a_closing_terminal_is_one_interrupt_however_many_signals_it_sends():
+    with termination_as_interrupt() as termination, InterruptGuard() as guard:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGHUP)
+        assert guard.interrupted
+        assert termination.received == signal.SIGHUP
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nohup
+    try:
+        with termination_as_interrupt():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)

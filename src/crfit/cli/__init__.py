@@ -2,9 +2,11 @@
 
 Verbs parse options, call the library and print. Results go to standard output; progress, warnings and errors
 to standard error. Exit codes: 0 success, 2 usage or data error, 1 any other failure, 130 interrupted, 143
-ended by SIGTERM.
+ended by SIGTERM, 129 by SIGHUP.
 """
 
+import errno
+import os
 import sys
 import traceback
 from collections import UserDict
@@ -19,7 +21,7 @@ from crfit.cli.output import (
     BAD_USE,
     FAILURE,
     INTERRUPTED,
-    TERMINATED,
+    SIGNAL,
     Session,
     debug_option,
     give_up_broken_streams,
@@ -124,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(session, None if argv is None else list(argv))
         if give_up_broken_streams() and code == 0:
             code = FAILURE
-    return TERMINATED if code == INTERRUPTED and termination.received else code
+    return SIGNAL + termination.received if code == INTERRUPTED and termination.received else code
 
 
 def _run(session: Session, arguments: list[str] | None) -> int:
@@ -142,6 +144,19 @@ def _run(session: Session, arguments: list[str] | None) -> int:
         return code
 
 
+def _place(error: OSError) -> str:
+    """What an error of the system is about."""
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: "
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):  # errors of files name them
+        return "standard output: "
+    try:
+        os.getcwd()
+    except OSError:
+        return "the working folder is gone, change to another: "
+    return ""
+
+
 def _explained(error: Exception) -> tuple[int, str]:
     """Return the exit code and the message of an exception."""
     if isinstance(error, click.UsageError):
@@ -152,8 +167,7 @@ def _explained(error: Exception) -> tuple[int, str]:
     if isinstance(error, CrfitError):
         return BAD_USE, str(error)
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename is not None else ""
-        return FAILURE, place + (error.strerror or str(error) or type(error).__name__)
+        return FAILURE, _place(error) + (error.strerror or str(error) or type(error).__name__)
     if isinstance(error, MemoryError):
         return FAILURE, f"out of memory: {error}" if str(error) else "out of memory"
     return FAILURE, f"{type(error).__name__}: {error} (unexpected; --debug shows the traceback)"

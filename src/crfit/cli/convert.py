@@ -81,7 +81,12 @@ def command(
     before = model.layout
     if prune is not None:
         measured = None if data is None else _read(model, data)
-        model = model.prune(prune, data=measured, max_attributes=max_attributes)
+        try:
+            model = model.prune(prune, data=measured, max_attributes=max_attributes)
+        except OptionError as error:
+            raise OptionError(
+                "prune" if error.option == "eps" else error.option, error.value, error.remedy
+            ) from None
     written = formats.write(model, target, format)
     layout = model.layout
     click.echo(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from crfit.checks import json_ready
 from crfit.data import Dataset, text
 from crfit.evaluation.mistakes import Mistakes
+from crfit.names import printable
 
 #: Characters of the attributes of a token; of a cell of a column file.
 _LONGEST = 60
@@ -95,7 +96,8 @@ def mistakes_text(found: Mistakes, data: Labelled) -> Iterator[str]:
         how = "" if data.items else f"{record['wrong']} of {len(gold)} tokens wrong; "
         odds = f"log p(predicted) - log p(gold) = {behind:.2f}"
         odds = "a gold label is not in the model" if math.isinf(behind) else odds
-        rows = [["", *_cells(token, data), a, b] for token, a, b in zip(tokens, gold, predicted, strict=True)]
+        labels = zip(tokens, map(printable, gold), map(printable, predicted), strict=True)
+        rows = [["", *_cells(token, data), a, b] for token, a, b in labels]
         n_cells = max(map(len, rows))
         for row, a, b in zip(rows, gold, predicted, strict=True):
             row[0] = "" if a == b else "*"
@@ -127,4 +129,5 @@ def _attribute(name: str, value: Any) -> str:
 
 
 def _shortened(cell: str) -> str:
+    cell = printable(cell)
     return cell if len(cell) <= _LONGEST else cell[: _LONGEST - 1] + "…"

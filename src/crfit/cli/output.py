@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 import click
 
 from crfit.errors import CrfitError, OptionError
+from crfit.names import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +28,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 GENERAL = "Options"
 
 #: Exit codes.
-BAD_USE, FAILURE, INTERRUPTED, TERMINATED = 2, 1, 130, 143
+BAD_USE, FAILURE, INTERRUPTED = 2, 1, 130
+#: Added to the number of a signal that ended the program.
+SIGNAL = 128
 
 #: Width of tables if the output is not a terminal.
 PLAIN_WIDTH = 110
@@ -137,7 +140,7 @@ def say(message: str) -> None:
     # A closed standard error does not end the program: results go to files and standard output.
     with contextlib.suppress(OSError, ValueError):
         # Not click.echo: it would bypass the stream that a live display installs here.
-        print(f"crfit: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"crfit: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
 def give_up_broken_streams() -> bool:

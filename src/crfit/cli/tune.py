@@ -1,7 +1,9 @@
 """``crfit tune``: choose penalties and options by held-out scores, and train with the choice."""
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +17,7 @@ from crfit.cli.arguments import COMMON, INPUT, MODEL, TrainingData, library_defa
 from crfit.cli.output import INTERRUPTED, Verb, debug_option, say, table
 from crfit.data import Dataset
 from crfit.data.templates import Template
-from crfit.errors import OptionError
+from crfit.errors import CrfitError, OptionError
 from crfit.files import check_writable
 from crfit.fit import FitOptions, fit_dataset, make_problem
 from crfit.model.tagging import Task
@@ -153,7 +155,8 @@ def command(**given: Any) -> int:
     """  # noqa: D301
     _check_use(given)
     n_threads = resolve_threads(given["n_threads"])
-    candidates = candidates_of(_grid(given))
+    grid = _grid(given)
+    candidates = candidates_of(grid)
     folder = None
     if given["out"] is not None:
         folder = prepare_folder(given["out"], resume=given["resume"], overwrite=given["overwrite"])
@@ -171,18 +174,19 @@ def command(**given: Any) -> int:
         "variants": {key: (one.dataset, held) for key, (one, held) in data.items() if key is not None},
     }
     with InterruptGuard() as guard:
-        search = tune(
-            training.dataset,
-            candidates,
-            options,
-            **how,
-            tol=given["tol"],
-            halving=not given["no_halving"],
-            refine=given["refine"],
-            state=None if folder is None else folder / STATE,
-            resume=given["resume"],
-            callback=None if quiet else Progress(),
-        )
+        with _named_as_tried(grid):
+            search = tune(
+                training.dataset,
+                candidates,
+                options,
+                **how,
+                tol=given["tol"],
+                halving=not given["no_halving"],
+                refine=given["refine"],
+                state=None if folder is None else folder / STATE,
+                resume=given["resume"],
+                callback=None if quiet else Progress(),
+            )
         chosen, groups = None, None
         if not search.interrupted:
             chosen = search.best if given["choice"] == "best" else search.one_standard_error
@@ -265,6 +269,18 @@ def _check_use(given: dict[str, Any]) -> None:
     check_writable(path)
 
 
+@contextlib.contextmanager
+def _named_as_tried(grid: Mapping[str, Sequence[Any]]) -> Iterator[None]:
+    """Context in which errors about values of --try say so."""
+    try:
+        yield
+    except OptionError as error:
+        tried = map(str, grid.get(error.option, ()))
+        if str(error.value) not in tried or error.option in ("l2", "l1"):
+            raise
+        raise CrfitError(f"--try {error.option}={error.value}: {error.remedy}") from error
+
+
 def _grid(given: dict[str, Any]) -> dict[str, list[Any]]:
     """Values of each option, read as the library has them."""
     grid: dict[str, list[Any]] = {"l2": given["l2"], "l1": given["l1"]}
@@ -287,7 +303,8 @@ def _grid(given: dict[str, Any]) -> dict[str, list[Any]]:
         elif name == "trainer":
             grid[name] = [trainers.resolve(part, seed=given["seed"]) for part in parts]
         else:
-            grid[name] = [parse_option(PROBLEM_OPTIONS[name], part) for part in parts]
+            with _named_as_tried({name: parts}):
+                grid[name] = [parse_option(PROBLEM_OPTIONS[name], part) for part in parts]
     return grid
 
 

@@ -46,8 +46,16 @@ from crfit.errors import DataError, ModelFileError, OptionError
 from crfit.features import Features
 from crfit.features.feature_set import FeaturesOption, features_of
 from crfit.features.stored import restore_features, store_features
+from crfit.files import check_path
 
-KIND = FileKind("crfit-dataset", 1, "dataset", "Dataset.save")
+HEADER = {
+    "plain_transitions": bool,
+    "n_dropped": int,
+    "source": (None, str),
+    "n_columns?": (None, int),
+    "features?": {"text": str, "sources": [str]},
+}
+KIND = FileKind("crfit-dataset", 1, "dataset", "Dataset.save", header=HEADER)
 ALPHABETS = ("attribute_alphabet", "label_alphabet", "edge_alphabet")
 DTYPES: dict[str, DTypeLike] = {
     "seq_ptr": np.int64,
@@ -466,6 +474,7 @@ class Dataset:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
         """Load a file written by `save`; raises DataError if it is damaged or not a dataset."""
+        check_path(path)
         try:
             header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)
             alphabets = {name: restored_alphabet(name, tensors) for name in ALPHABETS}
@@ -587,16 +596,13 @@ def restored(header: dict[str, Any], tensors: Tensors, alphabets: Mapping[str, A
     if "label_sets.rows" in tensors:
         scores = tensors["label_sets.scores"].reshape(-1, len(alphabets["label_alphabet"]))
         found["label_sets"] = LabelSets(tensors["label_sets.rows"], scores)
-    source, n_columns = header["source"], header.get("n_columns")
-    if source is not None and not isinstance(source, str):
-        raise TypeError(f"source is {source!r}")
-    return found | {
-        **alphabets,
-        "plain_transitions": bool(header["plain_transitions"]),
-        "n_dropped": int(header["n_dropped"]),
-        "source": source,
-        "n_columns": None if n_columns is None else int(n_columns),
-    }
+    names = ("plain_transitions", "n_dropped", "source")
+    return (
+        found
+        | dict(alphabets)
+        | {name: header[name] for name in names}
+        | {"n_columns": header.get("n_columns")}
+    )
 
 
 def restored_alphabet(name: str, tensors: Tensors) -> Alphabet:

@@ -5,8 +5,10 @@
     data         the concatenated tensors
 
 The tensor ``checksum`` is the CRC-32 of every other byte of the file, header included, so any altered byte is
-detected. The safetensors library [1] writes the file. It is read here, because the library copies every
-tensor and does not verify the data. Models, datasets and checkpoints all use this format.
+detected. The format is that of the safetensors library [1], which can read these files. They are read here,
+because the library copies every tensor and does not verify the data, and written here, because the library
+writes to a temporary file of its own that stays behind if the process is killed. Models, datasets and
+checkpoints all use this format.
 
 References
 ----------
@@ -14,6 +16,7 @@ References
 """
 
 import contextlib
+import errno
 import json
 import math
 import mmap
@@ -39,7 +42,12 @@ MAPPED = os.name != "nt"
 
 CHECKSUM = "checksum"
 MAX_HEADER = 100_000_000  # the library's own limit
-DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
+#: Types of tensors, in their order in a file: each is then aligned.
+DTYPES = {"I64": "<i8", "F64": "<f8", "F32": "<f4", "I32": "<i4", "U8": "|u1"}
+ALIGNMENT = 8
+
+#: A form of anything, and the name of any other entry, see `misfit`.
+ANY: Any = object
 
 DAMAGED = "is damaged: {}; copy the original again, or create it again"
 FOREIGN: tuple[tuple[bytes, str], ...] = (
@@ -68,13 +76,51 @@ def unwritable(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of file: format name, newest version, noun for messages, and the functions that write it."""
+    """A kind of file: format name, newest version, noun for messages, functions that write it, its header."""
 
     format: str
     version: int
     noun: str
     writers: str
     max_ndim: int = 1
+    header: Any = ANY  # see `misfit`
+
+
+def misfit(value: Any, form: Any, place: str = "the header") -> str | None:
+    """What is wrong with a value from JSON, None if it has the form.
+
+    A form is a type, where whole numbers are float too, or None; a tuple of forms, one of which must fit;
+    a list with the form of its entries; or a mapping with the forms of entries by name, where ``?`` behind
+    a name means that it may be missing and `ANY` is the name of all others.
+    """
+    if isinstance(form, tuple):
+        return None if any(misfit(value, one) is None for one in form) else f"{place} is {_brief(value)}"
+    if form is ANY:
+        return None
+    if isinstance(form, list):
+        if not isinstance(value, list):
+            return f"{place} is {_brief(value)}"
+        wrong = (misfit(entry, form[0], f"{place}[{i}]") for i, entry in enumerate(value))
+        return next(filter(None, wrong), None)
+    if isinstance(form, Mapping):
+        if not isinstance(value, dict):
+            return f"{place} is {_brief(value)}"
+        for name in form:
+            if name is not ANY and name.removesuffix("?") not in value and not name.endswith("?"):
+                return f"{name!r} is missing in {place}"
+        forms = {name.removesuffix("?"): of_entry for name, of_entry in form.items() if name is not ANY}
+        others = form.get(ANY, ANY)
+        wrong = (misfit(entry, forms.get(name, others), name) for name, entry in value.items())
+        return next(filter(None, wrong), None)
+    fits = value is None if form is None else type(value) is form or (form is float and type(value) is int)
+    return None if fits else f"{place} is {_brief(value)}"
+
+
+def _brief(value: Any) -> str:
+    """A value that should not be there: containers and strings only by type."""
+    return (
+        repr(value) if value is None or isinstance(value, int | float) else f"of type {type(value).__name__}"
+    )
 
 
 def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], header: object) -> int:
@@ -82,8 +128,6 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
 
     Returns the checksum. Raises ModelFileError if the file cannot be written or a tensor has another type.
     """
-    from safetensors import SafetensorError
-
     for name, tensor in tensors.items():
         if tensor.dtype not in DTYPES.values():
             known = ", ".join(str(np.dtype(dtype)) for dtype in DTYPES.values())
@@ -94,29 +138,36 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
     contents[CHECKSUM] = np.zeros(4, dtype=np.uint8)
     try:
         with replacing(path) as unfinished:
-            # One metadata entry, because the library writes several in random order.
-            save_file(contents, unfinished, metadata={"crfit": json.dumps(header)})
-            return _add_checksum(unfinished)
-    except (OSError, SafetensorError) as error:
+            return save_file(contents, unfinished, metadata={"crfit": json.dumps(header)})
+    except OSError as error:
         raise ModelFileError(f"{os.fspath(path)}: {unwritable(error)}") from error
 
 
-def save_file(tensors: Tensors, path: Path, metadata: dict[str, str]) -> None:
-    """Write a safetensors file; its library is imported here, because reading does not need it."""
-    import safetensors.numpy
-
-    safetensors.numpy.save_file(tensors, path, metadata=metadata)
-
-
-def _add_checksum(path: Path) -> int:
-    data = _bytes_of(path, mapped=True)
-    place = _places(*_header(data), len(data))[CHECKSUM].bytes
-    checksum = _checksum(data, place)
-    del data  # Windows cannot rename a mapped file
-    with path.open("rb+") as file:
-        file.seek(place.start)
-        file.write(checksum)
-    return int.from_bytes(checksum, "little")
+def save_file(tensors: Tensors, path: Path, metadata: dict[str, str]) -> int:
+    """Write a safetensors file as its library does; returns its checksum, which goes into `CHECKSUM`."""
+    kinds = {np.dtype(dtype): (number, kind) for number, (kind, dtype) in enumerate(DTYPES.items())}
+    ordered = sorted(tensors.items(), key=lambda entry: (kinds[entry[1].dtype][0], entry[0]))
+    entries: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name, tensor in ordered:
+        begin, end = end, end + tensor.nbytes
+        kind = kinds[tensor.dtype][1]
+        entries[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    header = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    header += b" " * (-len(header) % ALIGNMENT)
+    start = len(header).to_bytes(8, "little") + header
+    if len(header) > MAX_HEADER:
+        raise OSError(errno.EFBIG, f"its header has {len(header):,} bytes, more than {MAX_HEADER:,}")
+    checksum = zlib.crc32(start)
+    with path.open("wb") as file:
+        file.write(start)
+        for name, tensor in ordered:
+            data = tensor.reshape(-1).view(np.uint8).data
+            file.write(data)
+            checksum = checksum if name == CHECKSUM else zlib.crc32(data, checksum)
+        file.seek(len(start) + entries[CHECKSUM]["data_offsets"][0])
+        file.write(checksum.to_bytes(4, "little"))
+    return checksum
 
 
 def read(
@@ -147,6 +198,9 @@ def read(
         raise ModelFileError(DAMAGED.format("its checksum does not match its contents"))
     if checksum is not None and int.from_bytes(found, "little") != checksum:
         raise ModelFileError("is another file than the one that was written here: write all of them again")
+    if (wrong := misfit(header, kind.header)) is not None:
+        raise ModelFileError(DAMAGED.format(wrong))
+    _check_text(header)
     return header, {name: place.view(data) for name, place in places.items()}
 
 
@@ -214,6 +268,14 @@ def _description(entries: dict[str, Any], kind: FileKind) -> Any:
     if isinstance(format, str) and format.startswith("crfit-"):
         raise ModelFileError(f"is a {format} file, not a {kind.noun}; write one with {kind.writers}")
     raise ModelFileError(f"is a safetensors file, but not a crfit {kind.noun}; write one with {kind.writers}")
+
+
+def _check_text(header: Any) -> None:
+    """Raise ModelFileError for text that cannot be written anywhere: halves of surrogate pairs."""
+    try:
+        json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ModelFileError(DAMAGED.format("the text in its header is not Unicode")) from None
 
 
 def _places(entries: dict[str, Any], start: int, size: int, max_ndim: int | None = None) -> dict[str, _Place]:

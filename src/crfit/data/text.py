@@ -172,10 +172,27 @@ def _looks_like_crfsuite(lines: list[bytes]) -> bool:
     return bool(fields) and 3 * marked >= 2 * len(fields)
 
 
+#: Columns for which `default_template` makes seven attributes each.
+MAX_COLUMNS = 1000
+
+
+def check_line_ends(text: Input) -> None:
+    """Raise DataError if lines end with CR alone: the whole text would be one line."""
+    if b"\n" not in text.data and b"\r" in text.data.rstrip(b"\r"):
+        remedy = "lines end with CR alone, as on very old systems: convert them to LF, for example with tr"
+        raise DataError(remedy, file=text.name)
+
+
 def column_template(inputs: Sequence[Input], *, labelled: bool = True) -> Template:
     """The default template for column files, with as many columns as the first row."""
     text = inputs[0]
+    check_line_ends(text)
     n_columns = count_columns(inputs[:1])
+    if n_columns > MAX_COLUMNS:
+        remedy = "give a template that names those to use, or features, or CRFsuite attributes"
+        raise DataError(
+            f"rows have {n_columns:,} columns, more than {MAX_COLUMNS:,}: {remedy}", file=text.name
+        )
     if labelled and n_columns == 1:
         message = "rows have only one column, the label: add at least one column to learn from"
         raise DataError(message, file=text.name)
@@ -306,6 +323,8 @@ def read_checked(
     features: Features | None = None,
 ) -> Dataset:
     """Read texts of a known format, with options that go together; `read` finds and checks them."""
+    for text in inputs if format != "jsonl" else ():
+        check_line_ends(text)
     arrays, attributes, labels, edges, n_dropped = parsed(
         inputs, format, template, labelled, alphabets, n_threads, features
     )

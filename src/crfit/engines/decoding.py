@@ -55,6 +55,10 @@ class Decoder(Protocol):
         """Inference on a dataset encoded with the alphabets of the layout, with the labels allowed there."""
 
 
+#: Paths that can be asked for, far more than fit into memory.
+MAX_PATHS = 2**31 - 1
+
+
 def check_feasible(
     scores: NDArray[np.float64],
     dataset: Dataset,
@@ -74,6 +78,8 @@ def checked_n(n: Any) -> int:
     """Return the number of paths; OptionError unless it is a whole number, 1 or more."""
     if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
         raise OptionError("n", n, "give a whole number of paths, 1 or more")
+    if n > MAX_PATHS:
+        raise OptionError("n", n, f"give at most {MAX_PATHS:,}")
     return int(n)
 
 

@@ -25,7 +25,8 @@ References
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -72,6 +73,16 @@ class Counts:
     grads: int = 0
     hvps: int = 0
     sequences: int = 0
+
+    @contextmanager
+    def paused(self, resumed: bool = True) -> Iterator[None]:
+        """Context whose work does not count if the run is resumed, because it counted before."""
+        before = vars(self).copy()
+        try:
+            yield
+        finally:
+            if resumed:
+                vars(self).update(before)
 
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}

@@ -6,9 +6,10 @@ The estimator reads Python data and calls `crfit.fit`. It works in ``Pipeline``,
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -46,7 +47,9 @@ _Given = TypeVar("_Given", bound=Sequences)
 
 
 def checked_sequences(X: _Given) -> _Given:
-    """Raise DataError for matrices, which do not show where a sequence ends."""
+    """Raise DataError for matrices, which do not show where a sequence ends, and for None."""
+    if X is None:
+        raise DataError("X must be a list of sequences, not NoneType")
     if hasattr(X, "tocsr") or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
         raise DataError(
             "X is a matrix, which does not show where sequences end: use Dataset.from_csr(X, lengths, y) or "
@@ -139,6 +142,17 @@ def shown_callbacks(callbacks: Sequence[Callback], verbose: bool | int) -> Seque
 
 #: A model to start from or to stay near: one, its file, or True for that of the estimator.
 OldModel: TypeAlias = "bool | Model | str | os.PathLike[str] | None"
+
+
+@contextlib.contextmanager
+def init_named(name: str) -> Iterator[None]:
+    """Context in which errors about the model to start from name the parameter of the estimator."""
+    try:
+        yield
+    except OptionError as error:
+        if error.option != "init":
+            raise
+        raise OptionError(name, error.value, error.remedy) from None
 
 
 def old_model(name: str, given: OldModel, estimator: Any) -> Model | None:
@@ -386,7 +400,8 @@ class CRF(Estimator):
         """
         init = old_model("warm_start", self.warm_start, self)
         toward = old_model("toward", self.toward, self)
-        return self._fit(X, y, sample_weight, dev, token_weight, init=init, toward=toward)
+        with init_named("warm_start"):
+            return self._fit(X, y, sample_weight, dev, token_weight, init=init, toward=toward)
 
     def partial_fit(
         self,

@@ -19,7 +19,14 @@ from crfit.data.items import labelled
 from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
 from crfit.estimators import rows
-from crfit.estimators.crf import OldModel, old_model, shown_callbacks, stop_instance, trainer_instance
+from crfit.estimators.crf import (
+    OldModel,
+    init_named,
+    old_model,
+    shown_callbacks,
+    stop_instance,
+    trainer_instance,
+)
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
 from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.model.tagging import Classes, log_probabilities
@@ -166,7 +173,9 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         data, classes, _ = self._read_labelled(X, y, sample_weight)
         options = self._options()
         init = old_model("warm_start", self.warm_start, self)
-        fit = fit_dataset(data, options, callbacks=shown_callbacks(self.callbacks, self.verbose), init=init)
+        with init_named("warm_start"):
+            callbacks = shown_callbacks(self.callbacks, self.verbose)
+            fit = fit_dataset(data, options, callbacks=callbacks, init=init)
         self.model_, self.result_, self.results_ = fit.model, fit.result, fit.results
         self.n_iter_ = np.array([result.iterations for result in fit.results])
         self._take(classes, fit.result.weights)

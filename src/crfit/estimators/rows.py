@@ -42,6 +42,8 @@ def is_matrix(X: Any) -> bool:
     """Whether X has rows of numbers, rather than being a dataset or items with names."""
     if isinstance(X, Dataset):
         return False
+    if X is None:
+        raise DataError("X must be a matrix or a list of items, not NoneType")
     if getattr(X, "ndim", 2) == 1 and getattr(X.dtype, "kind", "") == "O":
         X = list(X)  # a series or an array of items
     if not isinstance(X, list | tuple):

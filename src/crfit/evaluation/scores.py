@@ -25,6 +25,7 @@ from crfit.data.label_sets import runs_of
 from crfit.data.label_texts import distinct_texts
 from crfit.errors import DataError, OptionError
 from crfit.evaluation.spans import OUTSIDE, Scheme, count_spans, resolve_scheme
+from crfit.names import printable
 
 #: Scores that can decide early stopping, a race or a search.
 Metric: TypeAlias = Literal["f1", "accuracy", "sequence_accuracy"]
@@ -218,12 +219,13 @@ class Scores:
 
 def _score_lines(title: str, rows: Sequence[Score]) -> list[str]:
     """Aligned lines of a table of scores; a type without a name is shown as ``(none)``."""
-    width = max(len(title), len("(none)"), *(len(row.name) for row in rows)) if rows else len(title)
+    names = [printable(row.name) or "(none)" for row in rows]
+    width = max(map(len, (title, "(none)", *names))) if rows else len(title)
     head = f"{title:<{width}}  precision  recall      f1     gold  predicted  correct"
     return [head] + [
-        f"{row.name or '(none)':<{width}}  {row.precision:9.2f}  {row.recall:6.2f}  {row.f1:6.2f}"
+        f"{name:<{width}}  {row.precision:9.2f}  {row.recall:6.2f}  {row.f1:6.2f}"
         f"  {row.gold:7d}  {row.predicted:9d}  {row.correct:7d}"
-        for row in rows
+        for name, row in zip(names, rows, strict=True)
     ]
 
 
@@ -232,10 +234,14 @@ def _confusion_lines(scores: Scores, n: int, unit: str) -> list[str]:
     confusions = scores.top_confusions(n)
     if not confusions:
         return []
-    width = max(len("gold"), *(len(c.gold) for c in confusions))
-    guess_width = max(len("predicted"), *(len(c.predicted) for c in confusions))
+    pairs = [(printable(c.gold), printable(c.predicted)) for c in confusions]
+    width = max(len("gold"), *(len(gold) for gold, _ in pairs))
+    guess_width = max(len("predicted"), *(len(predicted) for _, predicted in pairs))
     head = f"{'gold':<{width}}  {'predicted':<{guess_width}}  {unit:>6}"
-    rows = [f"{c.gold:<{width}}  {c.predicted:<{guess_width}}  {c.count:6d}" for c in confusions]
+    rows = [
+        f"{gold:<{width}}  {predicted:<{guess_width}}  {c.count:6d}"
+        for (gold, predicted), c in zip(pairs, confusions, strict=True)
+    ]
     return ["", head, *rows]
 
 

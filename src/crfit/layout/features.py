@@ -83,8 +83,9 @@ def check_options(n_labels: int, weights: Any, transitions: Any, boundary: Any, 
     if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 1:
         raise OptionError("order", order, "give a whole number, 1 or more")
     fitting = largest_order(n_labels)
-    if order > fitting:
-        remedy = f"set order={fitting} or less" if fitting else "reduce the number of labels"
+    if order > fitting and not (transitions == "none" and order == 1):  # without tables of n-grams
+        remedy = f"set order={fitting} or less, still less for long sequences"
+        remedy = remedy if fitting else "reduce the number of labels"
         raise OptionError(
             "order",
             order,

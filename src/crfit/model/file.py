@@ -28,7 +28,7 @@ from crfit.data import tensor_file
 from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import ALPHABETS
 from crfit.data.templates import Template
-from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
+from crfit.data.tensor_file import ANY, DAMAGED, FileKind, Tensors
 from crfit.errors import CrfitError, ModelFileError, OptionError
 from crfit.features.stored import restore_features, store_features
 from crfit.layout import Layout
@@ -38,10 +38,56 @@ if TYPE_CHECKING:
     from crfit.model import Model
 
 FORMAT, VERSION = "crfit-model", 1
-KIND = FileKind(FORMAT, VERSION, "model", "crfit train or Model.save")
+SIZES = ("n_attributes", "n_labels", "n_edge_attributes")  # of the alphabets, in their order
+_NAMES = (str, [str])
+#: What is known of the header; options and summaries may have further entries.
+HEADER = {
+    "layout": {
+        **dict.fromkeys((*SIZES, "order"), int),
+        "boundary": bool,
+        "weights": str,
+        "transitions": str,
+        "n_free?": int,
+    },
+    "n_weights": int,
+    "template": (None, {"text": str, "name": (None, str), "dialect?": str}),
+    "input_format": (None, str),
+    "features?": {"text": str, "sources": [str]},
+    "n_columns?": (None, int),
+    "options": {
+        **dict.fromkeys(("l2?", "l1?"), (None, float)),
+        **dict.fromkeys(("order?", "n_free?", "min_count?"), (None, int)),
+        **dict.fromkeys(
+            ("task?", "classes?", "weights?", "transitions?", "trainer?", "device?"), (None, str)
+        ),
+        "boundary?": (None, bool),
+        "trainer_options?": (None, {}),
+        "constraints?": {
+            "scheme?": str,
+            "forbid?": [[str]],
+            "require?": {ANY: _NAMES},
+            "first?": _NAMES,
+            "last?": _NAMES,
+        },
+        "costs?": (None, [[(str, float)]]),
+        "l2_by_group?": (None, {ANY: float}),
+    },
+    "summary": {
+        **dict.fromkeys(("trainer?", "why?", "reason?", "message?", "converted_from?"), (None, str)),
+        **dict.fromkeys(("objective?", "grad_inf?", "grad_norm?", "passes?", "iterations?"), (None, float)),
+        **dict.fromkeys(
+            ("n_weights?", *(f"{name}?" for name in SIZES), "n_sequences?", "n_tokens?"), (None, int)
+        ),
+        "dev?": (None, {ANY: (None, float)}),
+        "history?": (None, {ANY: [[(None, float)]]}),
+        "merged?": (None, {ANY: float}),
+        "carried_over?": (None, {ANY: int}),
+        "pruned?": (None, {ANY: (None, float)}),
+    },
+}
+KIND = FileKind(FORMAT, VERSION, "model", "crfit train or Model.save", header=HEADER)
 WeightType: TypeAlias = Literal["float64", "float32"]
 
-SIZES = ("n_attributes", "n_labels", "n_edge_attributes")  # of the alphabets, in their order
 SWITCHES = ("order", "boundary", "weights", "transitions")
 ARRAYS: dict[str, DTypeLike] = {
     "state_ptr": np.int64,
@@ -125,8 +171,6 @@ def _restore(cls: type[Model], header: dict[str, Any], tensors: Tensors) -> Mode
     if tensors:
         raise ModelFileError(DAMAGED.format(f"it has unknown tensors: {', '.join(sorted(tensors))}"))
     template, options = header["template"], header["options"]
-    if not isinstance(options, dict):
-        raise ModelFileError(DAMAGED.format(f"its options are {type(options).__name__}"))
     return cls(
         weights,
         layout,
@@ -141,9 +185,9 @@ def _restore(cls: type[Model], header: dict[str, Any], tensors: Tensors) -> Mode
 
 
 def _layout(switches: dict[str, Any], tensors: Tensors) -> Layout:
-    order, boundary = switches["order"], switches["boundary"]
-    if type(order) is not int or not 1 <= order <= MAX_ORDER or type(boundary) is not bool:
-        raise ModelFileError(DAMAGED.format(f"order is {order!r} and boundary {boundary!r}"))
+    order = switches["order"]
+    if not 1 <= order <= MAX_ORDER:
+        raise ModelFileError(DAMAGED.format(f"order is {order}"))
     arrays: dict[str, Any] = {
         name: _take(tensors, f"layout.{name}", dtype) if f"layout.{name}" in tensors else None
         for name, dtype in ARRAYS.items()

@@ -22,6 +22,7 @@ from crfit.data.label_sets import known_runs
 from crfit.data.templates import Template
 from crfit.errors import DataError, OptionError
 from crfit.features.feature_set import FeaturesOption, as_features
+from crfit.files import check_path
 from crfit.layout import Layout
 from crfit.model import file as model_file
 from crfit.model.tagging import Items, Tagger, kind_of
@@ -498,6 +499,7 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
     """
     from crfit import formats  # its modules need this one
 
+    check_path(path)
     found = formats.detect(path)
     if not found.module:
         return model_file.load(Model, path, mapped)

@@ -77,6 +77,9 @@ class Step:
         True for the starting point, iteration 0.
     provisional : bool
         True during a warm-up: only limits may end the run, not rules about objective and gradient.
+    cut_from : tuple of array and mapping, or None
+        Set if the step was cut short because the run has to end: weights and state before it. A resumed run
+        takes the step again, at full length.
     """
 
     w: Vector
@@ -91,6 +94,7 @@ class Step:
     advice: str = ""
     initial: bool = False
     provisional: bool = False
+    cut_from: tuple[Vector, State] | None = None
 
 
 class Trainer(Protocol):

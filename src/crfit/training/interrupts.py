@@ -4,8 +4,8 @@ A long step asks `must_hurry` from time to time, and ends early after Ctrl-C and
 over data that is larger than memory may take minutes: it calls `end_pass_if_hurried` now and then, which ends
 the step that needs the pass.
 
-A program can handle SIGTERM, which batch systems and containers send, in the same way
-(`termination_as_interrupt`). The library does not change it by itself.
+A program can handle SIGTERM, which batch systems and containers send, and SIGHUP, which a closing terminal
+sends, in the same way (`termination_as_interrupt`). The library does not change them by itself.
 """
 
 from __future__ import annotations
@@ -102,21 +102,23 @@ class InterruptGuard:
 
 @dataclass
 class Termination:
-    """Whether the process received SIGTERM."""
+    """The signal that asked the process to end: SIGTERM or SIGHUP, 0 without one."""
 
-    received: bool = False
+    received: int = 0
 
 
 @contextlib.contextmanager
 def termination_as_interrupt() -> Iterator[Termination]:
-    """Context in which SIGTERM acts like Ctrl-C, even if Ctrl-C is ignored.
+    """Context in which SIGTERM and SIGHUP act like Ctrl-C, even if Ctrl-C is ignored.
 
-    Does nothing outside the main thread, or if SIGTERM is ignored or already handled.
+    Does nothing outside the main thread, nor for a signal that is ignored (nohup) or already handled.
     """
     termination = Termination()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        termination.received = True
+        if termination.received and number != signal.SIGTERM:
+            return  # a closing terminal sends several
+        termination.received = number
         on_interrupt = signal.getsignal(signal.SIGINT)
         if callable(on_interrupt):
             on_interrupt(signal.SIGINT, frame)
@@ -125,12 +127,14 @@ def termination_as_interrupt() -> Iterator[Termination]:
         else:
             raise KeyboardInterrupt
 
-    main_thread = threading.current_thread() is threading.main_thread()
-    if not main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield termination
-        return
-    signal.signal(signal.SIGTERM, handle)
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    handled = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, handle)
     try:
         yield termination
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)

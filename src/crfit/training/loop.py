@@ -18,16 +18,32 @@ import numpy as np
 from crfit import trainers, vectors
 from crfit.engines.objective import Objective
 from crfit.engines.profile import Phases, Profile, phases_of
-from crfit.errors import ConvergenceWarning, OptionError
+from crfit.errors import ConvergenceWarning, CrfitError, OptionError
 from crfit.trainers import Step, Trainer
 from crfit.training.interrupts import InterruptGuard, PassEnded, hurry_when
-from crfit.training.records import Callback, Ending, KeptPoint, Result, Run, RunState, keep, objective_facts
+from crfit.training.records import (
+    Callback,
+    Ending,
+    KeptPoint,
+    LastStep,
+    Result,
+    Run,
+    RunState,
+    keep,
+    objective_facts,
+)
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
 
 #: Allowed difference between the objective at a state's weights and the recorded one, relative or per
 #: sequence: engines differ by rounding, different data or options by far more.
 STATE_TOLERANCE = 1e-8
+
+#: Errors that a state of other contents than the trainer's own leads to.
+_OF_A_BAD_STATE = (
+    *(ArithmeticError, AssertionError, AttributeError),
+    *(LookupError, RuntimeError, TypeError, ValueError),
+)
 
 #: Relative gap to the optimum at which a trainer with short steps counts as converged.
 NEAR_OPTIMUM = 1e-4
@@ -116,24 +132,25 @@ def minimise(
     weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
     run = Run(objective, trainers.name_of(trainer), trainers.options_of(trainer), rules, weights)
     run.problem = {**(state.problem if state is not None else {}), **(problem or {})}
-    if state is None:
-        run.why = why
-    else:
+    run.why = why
+    if state is not None:
+        run.why, run.last = state.why, state.last
         run.state, run.history, run.scores = state.state, list(state.history), dict(state.scores)
         run.best = state.best and keep(state.best.weights, state.best.progress)
 
     result = None
     begin = time.perf_counter()
     try:
-        for callback in callbacks:
-            callback.on_start(run)
+        asked = [reason for callback in callbacks if (reason := callback.on_start(run))]
+        if state is not None and state.options != run.options:
+            run.last = replace(run.last, stop="")  # another length, for example
         loop = _Loop(run, trainer, start, None if state is None else state.state, begin)
         with InterruptGuard() as guard:
             hurry = hurry_when(
                 lambda: guard.interrupted or loop.out_of_time(), lambda: loop.ends_pass(guard.interrupted)
             )
             with vectors.use_threads(objective.n_threads), hurry:
-                reason, message = loop.drive(callbacks, guard)
+                reason, message = loop.ended_before(asked) or loop.drive(callbacks, guard)
             result = loop.result(reason, message, keep_state)
             _end(callbacks, run, result)
             result.profile = loop.profile()  # includes what callbacks did at the end
@@ -240,9 +257,6 @@ class _Loop:
     def drive(self, callbacks: Sequence[Callback], guard: InterruptGuard) -> tuple[StopReason, str]:
         """Run to the end; return the reason and a message."""
         run = self.run
-        # A resumed run may already have reached a limit.
-        if run.history and (limit := run.stop.limit(run.history[-1])) is not None:
-            return limit
         while True:
             try:
                 step = self._timed_step()
@@ -257,16 +271,22 @@ class _Loop:
                 what = "None" if step is None else type(step).__name__
                 raise TypeError(f"{run.trainer} yielded {what}: a trainer yields crfit.trainers.Step(w, ...)")
             progress = self._progress(step)
-            run.weights, run.state = step.w, step.state
+            run.weights, run.state, run.cut_from = step.w, step.state, step.cut_from
+            stop = "" if step.stop is None else step.stop.value
+            run.last = LastStep(step.provisional, stop, step.message, step.advice)
             run.history.append(progress)
             weights_finite = self._keep_safe(progress)
             run.diverged = step.stop is StopReason.DIVERGED or not weights_finite
             asked = [reason for callback in callbacks if (reason := callback.on_step(run, progress))]
             if not weights_finite:
                 return StopReason.DIVERGED, "the weights are no longer finite"
-            ended = self._ended(step, progress, asked, guard.interrupted)
+            ended = self._ended(progress, asked, guard.interrupted)
             if ended is not None:
                 return ended
+
+    def ended_before(self, asked: list[Ending]) -> tuple[StopReason, str] | None:
+        """Why a resumed run takes no step, None if it does: its last step meets a rule, or a limit."""
+        return self._ended(self.begun, asked, interrupted=False) if self.run.history else None
 
     def _timed_step(self) -> object:
         """The trainer's next value, normally a Step; StopIteration at the end."""
@@ -276,6 +296,12 @@ class _Loop:
         self.step_begin = begin = time.perf_counter()
         try:
             return next(self.steps)
+        except _OF_A_BAD_STATE as error:
+            if self.iteration > self.begun.iteration or not self.run.history or isinstance(error, CrfitError):
+                raise
+            reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            remedy = f"{self.run.trainer} cannot resume from it: {reason}; start a new run"
+            raise OptionError("state", "of another trainer, or damaged", remedy) from error
         finally:
             self.seconds += time.perf_counter() - begin
             self.phases += phases_of(self.run.objective) - before
@@ -347,14 +373,15 @@ class _Loop:
         return True
 
     def _ended(
-        self, step: Step, progress: Progress, asked: list[Ending], interrupted: bool
+        self, progress: Progress, asked: list[Ending], interrupted: bool
     ) -> tuple[StopReason, str] | None:
-        run, self.advice = self.run, step.advice
+        run, last = self.run, self.run.last
+        self.advice = last.advice
         if not progress.finite:
             return StopReason.DIVERGED, "the objective is no longer finite"
-        if step.stop is not None:
-            return step.stop, step.message or f"the trainer reports {step.stop.value}"
-        if not step.provisional and (rule := run.stop.converged(run.history)) is not None:
+        if last.stop:
+            return StopReason(last.stop), last.message or f"the trainer reports {last.stop}"
+        if not last.provisional and (rule := run.stop.converged(run.history)) is not None:
             if self.short_steps and rule == run.stop.unchanged(run.history):
                 return self._judged(rule, progress)
             return StopReason.CONVERGED, rule

@@ -13,7 +13,17 @@ from crfit.errors import CrfitWarning
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
 
-__all__ = ["Callback", "Ending", "KeptPoint", "Result", "Run", "RunState", "keep", "objective_facts"]
+__all__ = [
+    "Callback",
+    "Ending",
+    "KeptPoint",
+    "LastStep",
+    "Result",
+    "Run",
+    "RunState",
+    "keep",
+    "objective_facts",
+]
 
 #: A callback's reason for ending a run, optionally with a message.
 Ending: TypeAlias = "StopReason | tuple[StopReason, str]"
@@ -51,6 +61,18 @@ class RunState:
     value: float | None = None
     facts: dict[str, float] = field(default_factory=dict)  #: penalties and sizes of the objective
     problem: dict[str, Any] = field(default_factory=dict)  #: options of the problem, set by `crfit train`
+    why: str = ""  #: why "auto" chose this trainer
+    last: LastStep = field(default_factory=lambda: LastStep())  #: what the trainer said of the last step
+
+
+@dataclass(frozen=True)
+class LastStep:
+    """What a trainer said of its last step, which decides whether a resumed run goes on."""
+
+    provisional: bool = False  #: whether it belongs to a warm-up
+    stop: str = ""  #: value of the `StopReason` if the trainer ended the run
+    message: str = ""  #: details about `stop`
+    advice: str = ""  #: what to try
 
 
 def objective_facts(objective: Objective) -> dict[str, float]:
@@ -75,9 +97,12 @@ class Run:
     best: KeptPoint | None = None  #: if set, the result has these weights
     value: float | None = None  #: objective at the last weights, once the run has ended
     diverged: bool = False  #: whether the last step diverged
-    #: why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run
-    why: str = ""
+    why: str = ""  #: why "auto" chose this trainer; empty for a trainer that was named
     problem: dict[str, Any] = field(default_factory=dict)  #: options of the problem, for checkpoints
+    last: LastStep = field(default_factory=LastStep)  #: what the trainer said of the last step
+    #: weights and state before the last step, if it was cut short; a resumed run takes it again
+    cut_from: tuple[Vector, Mapping[str, Any]] | None = None
+    _best_before: KeptPoint | None = None  # `best` before a step that was cut short
 
     def record(self, progress: Progress, scores: Mapping[str, float]) -> None:
         """Add scores to a step and to the latest scores."""
@@ -86,19 +111,29 @@ class Run:
 
     def keep_best(self, progress: Progress) -> None:
         """Copy the current weights; the result has them unless a later call replaces them."""
-        self.best = keep(self.weights, progress, self.best)
+        if self.cut_from is None:
+            self.best = keep(self.weights, progress, self.best)
+        elif self.best is None or self.best.progress is not progress:  # a resumed run has the former best
+            self._best_before, self.best = self.best, keep(self.weights, progress)
 
     def snapshot(self, shared: Vector | None = None) -> RunState:
         """Return the state of the run; it contains live views, so write or copy it before the next step."""
-        weights, best = self.weights, self.best
+        weights, best, state, history = self.weights, self.best, dict(self.state), list(self.history)
+        value, last = self.value, self.last
+        if self.cut_from is not None:
+            weights, state = self.cut_from[0], dict(self.cut_from[1])
+            # The step before was none of a warm-up, whose steps are not cut.
+            cut, value, last = history.pop(), None, LastStep()
+            if best is not None and best.progress is cut:
+                best = self._best_before
         if weights is shared:
             weights = weights.copy()
         if best is not None and best.weights is shared:
             best = keep(best.weights, best.progress)
-        history, scores, state = list(self.history), dict(self.scores), dict(self.state)
-        facts = objective_facts(self.objective)
+        scores, facts = dict(self.scores), objective_facts(self.objective)
+        ran = self.trainer, self.options
         return RunState(
-            self.trainer, self.options, weights, state, history, scores, best, self.value, facts, self.problem
+            *ran, weights, state, history, scores, best, value, facts, self.problem, self.why, last
         )
 
 
@@ -124,8 +159,7 @@ class Result:
     state: RunState | None = field(default=None, repr=False)
     #: seconds by phase, for this call of `train` only; `seconds` includes the run that it resumed
     profile: Profile = field(default_factory=Profile, repr=False)
-    #: why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run
-    why: str = ""
+    why: str = ""  #: why "auto" chose this trainer; empty for a trainer that was named
 
     def latest(self, name: str) -> float | None:
         """Return the latest value of an entry of `Progress.extra`, or None if no step has it."""
@@ -157,8 +191,12 @@ class Callback:
     def check(self, before: Sequence[Callback]) -> None:
         """Raise OptionError if a callback that this one needs does not come before it."""
 
-    def on_start(self, run: Run) -> None:
-        """Called before the first step; ``run.history`` is not empty if the run was resumed."""
+    def on_start(self, run: Run) -> Ending | None:
+        """Called before the first step; ``run.history`` is not empty if the run was resumed.
+
+        Return a reason to end a resumed run at once: the callback would have ended it after its last step.
+        """
+        return None
 
     def on_step(self, run: Run, progress: Progress) -> Ending | None:
         """Called after each step; return a reason, or a reason and a message, to end the run."""

@@ -337,6 +337,8 @@ def tune(
     if not candidates:
         raise OptionError("candidates", 0, "give at least one")
     check_whole_number("refine", refine, at_least=0)
+    if not isinstance(halving, bool | np.bool_):
+        raise OptionError("halving", halving, "give True or False")
     folds = whole_or(folds, dataset, dev)
     run = Run(dataset, list(candidates), options, folds, dev, metric, scorer, tol, halving, state, variants)
     if resume:

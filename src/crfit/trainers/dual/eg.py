@@ -84,7 +84,8 @@ class EG:
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch."""
-        dual = objective.dual(start=self.start, eta=self.eta)
+        with objective.counts.paused(state is not None):
+            dual = objective.dual(start=self.start, eta=self.eta)
         rule, shards = EtaRule(self.grow, self.shrink, self.max_trials), Shards.of(self.shards)
         u = w if objective.l1 == 0.0 else objective.xp.empty_like(w)
         if state is None:
@@ -96,7 +97,8 @@ class EG:
             dual.weights(u)
             yield self._report(objective, dual, w, u, epoch, shards)
         else:
-            dual.import_state(state)
+            with objective.counts.paused():
+                dual.import_state(state)
             epoch, shards.sigma = int(state["epoch"]), float(state["sigma"])
             if u is not w:
                 u[:] = objective.xp.asarray(state["u"])

@@ -65,8 +65,9 @@ class Point:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: value, gradient and norms from `state`, and the pin."""
-        self.pin()
+        """Sets: value, gradient and norms from `state`, and the pin, which the run has counted already."""
+        with self.objective.counts.paused():
+            self.pin()
         self.value = float(state["value"])
         self.g[:] = self.objective.xp.asarray(state["gradient"])
         self.grad_inf, self.grad_norm = float(state["grad_inf"]), float(state["grad_norm"])

@@ -233,25 +233,13 @@ class NewtonCG:
         metric = self._metric(objective, started, state)
         stalled, best_norm, gain = 0, math.inf, math.inf
 
-        def report(**details: Any) -> Step:
+        def current() -> dict[str, Any]:
             kept = {} if metric.diagonal is None else {"diagonal": metric.diagonal}
-            return Step(
-                point.w,
-                point.value,
-                point.grad_inf,
-                point.grad_norm,
-                state={
-                    **point.state(),
-                    **region.state(),
-                    **kept,
-                    "started": started,
-                    "first_norm": first_norm,
-                    "stalled": stalled,
-                    "best_norm": best_norm,
-                    "gain": gain,
-                },
-                **details,
-            )
+            numbers = {"first_norm": first_norm, "stalled": stalled, "best_norm": best_norm, "gain": gain}
+            return {**point.state(), **region.state(), **kept, "started": started, **numbers}
+
+        def report(**details: Any) -> Step:
+            return Step(point.w, point.value, point.grad_inf, point.grad_norm, state=current(), **details)
 
         if state is None:
             point.evaluate_start()
@@ -267,19 +255,21 @@ class NewtonCG:
         while point.grad_norm > 0.0:
             xi = self._accuracy(isinstance(region, TrustRegion), point.grad_norm / first_norm)
             diagonal = metric.at(objective, gain)
-            before = point.value
+            before, place = point.value, (point.w, current())  # not overwritten in this step
             move = region.advance(point, work, Model(xi, self.forcing == "quadratic", diagonal, self.max_cg))
             extra = {"cg": float(move.products), "rejected": float(move.rejected), "xi": xi, **region.extra()}
             if diagonal is not None:
                 extra["mix"] = metric.mix
+            cut = must_hurry()  # conjugate gradients ended early
             if move.stop is None:
                 previous, gain = gain, (before - point.value) / max(abs(point.value), 1e-300)
                 rest = xi if region.solved else max(xi, UNSOLVED)
-                extra["left"] = math.inf if must_hurry() else _left(previous, gain, rest)  # the step was cut
+                extra["left"] = math.inf if cut else _left(previous, gain, rest)
                 moved = before - point.value > rounding_level(before) or point.grad_norm < SHORTER * best_norm
                 stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, point.grad_norm)
             stop, message = _ending(move, point, stalled)
-            yield report(step_size=move.step_size, extra=extra, stop=stop, message=message)
+            cut_from = place if cut else None
+            yield report(step_size=move.step_size, extra=extra, stop=stop, message=message, cut_from=cut_from)
             if stop is not None:
                 return
 

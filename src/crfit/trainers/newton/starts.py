@@ -78,7 +78,8 @@ def dual_start(
     rule = EtaRule(EG.grow, EG.shrink, EG.max_trials)  # the defaults
     l1, l2 = objective.l1, max(objective.l2, L2_SHARE * objective.l1)
     max_epochs = DUAL_EPOCHS if l1 == 0.0 else L1_EPOCHS
-    dual = objective.dual(start=EG.start, eta=EG.eta, l2=l2)
+    with objective.counts.paused(state is not None):
+        dual = objective.dual(start=EG.start, eta=EG.eta, l2=l2)
     gains: list[float] = []
     value = 0.0
     u = w if l1 == 0.0 else objective.xp.empty_like(w)
@@ -90,7 +91,8 @@ def dual_start(
         dual.import_state(state)
         if u is not w:
             u[:] = objective.xp.asarray(state["u"])
-        _check_same_objective(dual, u, objective.xp.empty_like(w))
+        with objective.counts.paused():
+            _check_same_objective(dual, u, objective.xp.empty_like(w))
         gains, value = [float(gain) for gain in state["gains"]], float(state["value"])
     while len(gains) < max_epochs and not (gains and _left(gains) <= DUAL_ENOUGH * value):
         order = np.random.default_rng([seed, len(gains)]).permutation(objective.n_sequences)

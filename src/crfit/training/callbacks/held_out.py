@@ -141,11 +141,13 @@ class EarlyStopping(Callback):
             known = ", ".join(sorted({*seen, "objective"}))
             raise OptionError("metric", self.metric, f"no such score: give one of {known}")
 
-    def on_start(self, run: Run) -> None:
-        """Reset, or restore the state of a resumed run."""
+    def on_start(self, run: Run) -> Ending | None:
+        """Reset, or restore the state of a resumed run, which may have ended."""
         self._forget()
+        improved = None
         for progress in run.history:
-            self._improved(progress)
+            improved = self._improved(progress)
+        return self._ending(improved)
 
     def on_step(self, run: Run, progress: Progress) -> Ending | None:
         """Compare a new score with the best. Sets: ``run.best``."""
@@ -153,6 +155,9 @@ class EarlyStopping(Callback):
         improved = self._improved(progress)
         if improved:
             run.keep_best(progress)
+        return self._ending(improved)
+
+    def _ending(self, improved: bool | None) -> Ending | None:
         if improved is not False or self._since < self.patience:
             return None
         best = self._best if self.mode == "max" else -self._best
