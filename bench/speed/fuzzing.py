@@ -37,7 +37,10 @@ SECONDS, QUICK_SECONDS = 600, 10
 
 def tasks(quick: bool) -> list[Task]:
     seconds = QUICK_SECONDS if quick else SECONDS
-    return [Task(name, "recipes-observed", {"target": name, "seconds": seconds}, seconds + 600.0) for name in READS]
+    return [
+        Task(name, "recipes-observed", {"target": name, "seconds": seconds}, seconds + 600.0)
+        for name in READS
+    ]
 
 
 def measure(task: Task, setting: Setting) -> Iterator[Row]:
