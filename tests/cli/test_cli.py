@@ -133,7 +133,7 @@ def test_interrupt_after_training_saves_the_model(call, recipes, tmp_path, monke
 
 
 def test_two_interrupts_after_training_leave_no_model(call, recipes, tmp_path, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 

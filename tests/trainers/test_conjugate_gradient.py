@@ -11,6 +11,7 @@ from convex import CurvedLogistic, CurvedQuadratic
 from crfit.trainers import NewtonCG
 from crfit.trainers.newton import conjugate_gradient
 from crfit.trainers.newton.conjugate_gradient import (
+    KNOWN,
     SETTLED,
     AdaptiveMetric,
     FixedMetric,
@@ -133,6 +134,41 @@ def test_quadratic_test_stops_where_the_next_product_does_not_pay():
         l_gain = n * (values[-1] - values[-2])
         assert (l_gain >= share * values[-1]) == (n == found.products)
     assert 1 < found.products < 30
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("condition", [1e2, 1e4, 1e6])
+def test_what_the_model_could_still_fall_is_estimated(seed, condition):
+    model = Quadratic.random(seed, 300, condition)
+    lowest = -model.value(np.linalg.solve(model.h, -model.g))
+    for products in (12, 24, 48):
+        model.products = 0
+        found, s = model.minimise(max_products=products)
+        left = lowest + model.value(s)
+        assert left / 10.0 <= found.left <= 50.0 * left or math.isinf(found.left)
+    model.products = 0
+    assert math.isinf(model.minimise(max_products=KNOWN - 1)[0].left)
+
+
+def test_a_step_ends_where_the_run_would():
+    plain = Quadratic.random(3, 200, 1e4)
+    accurate, _ = plain.minimise(xi=1e-3, max_products=1000)
+    lowest = -plain.value(np.linalg.solve(plain.h, -plain.g))
+    assert accurate.solved
+    model = Quadratic(plain.h, plain.g)
+    early, s = model.minimise(xi=1e-3, wanted=0.05 * lowest, max_products=1000)
+    assert early.products < 0.8 * accurate.products
+    assert not early.solved
+    assert early.left <= 0.05 * lowest
+    assert lowest + model.value(s) <= 0.05 * lowest
+    # The residual test holds, but a few products more end the run.
+    model = Quadratic(plain.h, plain.g)
+    late, _ = model.minimise(xi=1e-3, wanted=accurate.left / 1.5, max_products=1000)
+    assert accurate.products < late.products < 1.5 * accurate.products
+    assert late.left <= accurate.left / 1.5
+    # Far from the end of the run nothing changes.
+    model = Quadratic(plain.h, plain.g)
+    assert model.minimise(xi=1e-3, wanted=accurate.left / 100.0, max_products=1000)[0] == accurate
 
 
 def test_flat_direction_goes_to_the_boundary_or_ends():

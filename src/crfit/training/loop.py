@@ -32,7 +32,7 @@ from crfit.training.records import (
     keep,
     objective_facts,
 )
-from crfit.training.stopping import Progress, Stop, StopReason
+from crfit.training.stopping import Progress, Stop, StopReason, tol_of
 from crfit.vectors import Vector
 
 #: Allowed difference between the objective at a state's weights and the recorded one, relative or per
@@ -149,7 +149,7 @@ def minimise(
             hurry = hurry_when(
                 lambda: guard.interrupted or loop.out_of_time(), lambda: loop.ends_pass(guard.interrupted)
             )
-            with vectors.use_threads(objective.n_threads), hurry:
+            with vectors.use_threads(objective.n_threads), hurry, tol_of(rules):
                 reason, message = loop.ended_before(asked) or loop.drive(callbacks, guard)
             result = loop.result(reason, message, keep_state)
             _end(callbacks, run, result)

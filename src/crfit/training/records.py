@@ -102,7 +102,7 @@ class Run:
     last: LastStep = field(default_factory=LastStep)  #: what the trainer said of the last step
     #: weights and state before the last step, if it was cut short; a resumed run takes it again
     cut_from: tuple[Vector, Mapping[str, Any]] | None = None
-    _best_before: KeptPoint | None = None  # `best` before a step that was cut short
+    _best_before: KeptPoint | None = None  #: `best` before a step that was cut short
 
     def record(self, progress: Progress, scores: Mapping[str, float]) -> None:
         """Add scores to a step and to the latest scores."""

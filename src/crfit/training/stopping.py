@@ -32,8 +32,10 @@ References
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
@@ -52,6 +54,24 @@ ROUNDING = 2.0**-52
 
 #: Default `grad_rel` for trainers with very short steps; L-BFGS reaches about this with the defaults above.
 DEFAULT_GRAD_REL = 1e-3
+
+
+_tol: ContextVar[float] = ContextVar("tol", default=0.0)
+
+
+def wanted_tol() -> float:
+    """The rule `tol` of the run in this thread, so that a step need not go further; 0 without one."""
+    return _tol.get()
+
+
+@contextlib.contextmanager
+def tol_of(stop: Stop) -> Iterator[None]:
+    """Context of a run with these rules."""
+    token = _tol.set(stop.tol or 0.0)
+    try:
+        yield
+    finally:
+        _tol.reset(token)
 
 
 class StopReason(Enum):

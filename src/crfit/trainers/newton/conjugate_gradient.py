@@ -11,6 +11,16 @@ trust region. Lengths and tests use the metric of a diagonal M, the identity wit
 Two stopping tests. `residual`: |res|_{1/M} <= xi |g|_{1/M} [2]. `quadratic`: l (Q_l - Q_{l-1}) >= xi Q_l
 after l products [3], so the last product gained too little. Each iteration lowers Q by a z.res/2.
 
+What the model could still fall after l iterations, with A and B the sums of their gains in the second and
+the last third: as if every further l/3 iterations gained the same share r of those before, and twice that,
+because the gains fall ever more slowly (compare [4]),
+
+    left = 2 B r / (1 - r),    r = B / A
+
+known from twelve iterations on, and while the gains fall. A run that ends at a distance to the optimum gives
+that distance as `wanted`. The iteration ends when left is below it, and goes on beyond the residual test when
+left is just above it: a few products more cost less than another Newton step.
+
 An iteration costs one product and three sweeps over memory (`crfit.vectors`), and allocates nothing. Norms
 are summed in these sweeps: recurrences for them would drift, as the residual does.
 
@@ -34,6 +44,8 @@ References
 [2] Lin, Weng, Keerthi (2008). Trust region Newton method for logistic regression. JMLR 9, 627-650.
 [3] S. Nash, A. Sofer (1990). Assessing a search direction within a truncated-Newton method. Oper. Res. Lett.
     9, 219-221.
+[4] Z. Strakos, P. Tichy (2002). On error estimation in the conjugate gradient method and why it works in
+    finite precision computations. Electron. Trans. Numer. Anal. 13, 56-80.
 """
 
 from __future__ import annotations
@@ -58,6 +70,10 @@ FLAT = 1e-15
 CHECK_EVERY = 50
 STALLED = 0.25
 DRIFT = 1e-2
+#: Iterations from which on `left` is estimated, and shares of `wanted`: below the first the iteration ends,
+#: and below the second it goes on beyond the residual test.
+KNOWN = 12
+ENOUGH, ALMOST = 0.8, 2.0
 
 
 class Workspace:
@@ -81,6 +97,8 @@ class ModelStep:
     decrease: float  # by how much the model falls, ``-Q(s)``
     slope: float  # ``g.s``
     norm: float  # ``|s|_M``
+    left: float = math.inf  # by how much the model could still fall, by an estimate
+    solved: bool = False  # whether the stopping test held
     boundary: bool = False  # whether the path was cut at the radius
     finite: bool = True  # False if a product was infinite or NaN; `Workspace.s` is the step before it
 
@@ -95,12 +113,14 @@ def minimise_model(
     radius: float = math.inf,
     metric: Vector | None = None,
     max_products: int = 250,
+    wanted: float = 0.0,
     enough: Callable[[int, float, Vector], bool] | None = None,
 ) -> ModelStep:
     """Minimise ``g.s + s.Hs/2`` from zero, g not zero, with ``|s|_M <= radius``. Sets: ``work.s``, the step.
 
     ``product(v, out=hv)`` sets `hv` to ``H v``; `metric` is the diagonal of M, positive. `quadratic` selects
     the quadratic test, with ``min(xi, sqrt(|g|_{1/M}))`` as in LIBLINEAR 2.40, instead of the residual test.
+    `wanted` is what the model may still fall at the end of the run, 0 if that does not matter.
     ``enough(products, gain, residual)``, with the decrease of the last iteration, ends it too.
     """
     run = _Run(product, g, work, radius, metric)
@@ -112,6 +132,10 @@ def minimise_model(
         if gain is None or run.boundary:
             break
         done = run.n_products * gain <= share * run.fall if quadratic else run.zr <= target
+        run.solved = done
+        if wanted > 0.0 and not quadratic:
+            left = run.left()
+            done = left <= ENOUGH * wanted or (done and not left <= ALMOST * wanted)
         done = done or (enough is not None and enough(run.n_products, gain, work.res))
         if done or must_hurry():  # any iterate is a descent direction
             break
@@ -137,6 +161,8 @@ class _Run:
     metric: Vector | None
     n_products: int = 0
     fall: float = 0.0  # -Q(s)
+    gains: list[float] = field(default_factory=list)  # of each iteration
+    solved: bool = False  # whether the stopping test held
     boundary: bool = False
     finite: bool = True
     zr: float = field(init=False)  # z.res
@@ -174,10 +200,19 @@ class _Run:
             self.boundary, self.square = True, self.radius * self.radius
         gain = a * (self.zr - 0.5 * a * curvature)
         self.fall += gain
+        self.gains.append(gain)
         zr = vectors.cg_residual(work.res, a, work.product, self.metric)
         self.pending = a, zr / self.zr
         self.zr = zr
         return gain
+
+    def left(self) -> float:
+        """By how much the model could still fall, by an estimate; infinite if unknown."""
+        third = len(self.gains) // 3
+        if len(self.gains) < KNOWN:
+            return math.inf
+        before, last = sum(self.gains[-2 * third : -third]), sum(self.gains[-third:])
+        return 2.0 * last * last / (before - last) if last < before else math.inf
 
     def refresh_residual(self) -> None:
         """Recompute the residual; if the updated one has drifted, restart from s with the true one."""
@@ -202,7 +237,9 @@ class _Run:
         slope = vectors.dot(self.g, work.s)
         decrease = 0.5 * (vectors.dot(work.s, work.res) - slope)
         norm = math.sqrt(self.square)
-        return ModelStep(self.n_products, decrease, slope, norm, self.boundary, self.finite)
+        return ModelStep(
+            self.n_products, decrease, slope, norm, self.left(), self.solved, self.boundary, self.finite
+        )
 
 
 def to_boundary(ss: float, sd: float, dd: float, radius: float) -> float:

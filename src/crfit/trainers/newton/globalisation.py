@@ -11,6 +11,12 @@ bounds the step while the model is minimised instead.)
 optimum a full step may overshoot far and still lower F a little, which backtracking accepts. The Wolfe search
 checks the gradient at the trial point, which is needed anyway; its second trial minimises a cubic.
 
+After a full step with model decrease m, and F lower by m + e, F could still fall by about
+
+    left = (what the model could still fall) + 4 e^2 / m
+
+The second term is for what the model lacks. Along one weight a cubic term of F would give 2.25 e^2 / m.
+
 Cost of a trial in `LineSearch`: ``value_and_grad`` takes one pass and an accepted point then has its
 gradient; a value costs less, but the gradient comes on top. Full steps are usual near the optimum, and short
 steps come in runs. So after a full step the next trial computes the gradient. After a short step, or if that
@@ -118,6 +124,7 @@ class Model:
     quadratic: bool  # whether their test is the quadratic one
     metric: Vector | None  # diagonal preconditioner
     max_products: int  # products allowed for one minimisation
+    wanted: float = 0.0  # what F may still fall at the end of the run, 0 if that does not matter
 
     def minimise(self, point: Point, work: Workspace, radius: float = math.inf) -> ModelStep:
         """Minimise the model at the point; ``work.s`` is the step."""
@@ -130,6 +137,7 @@ class Model:
             radius=radius,
             metric=self.metric,
             max_products=self.max_products,
+            wanted=self.wanted,
         )
 
 
@@ -148,6 +156,7 @@ class Globalisation(ABC):
     """A trust region or a line search: makes Newton's method converge from any point."""
 
     solved = True  # whether the last step minimised the model to its accuracy and was not shortened
+    left = math.inf  # what F could still fall after the last step, if known
 
     @abstractmethod
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
@@ -170,6 +179,8 @@ SUFFICIENT = 0.01
 MAX_TRIALS = 20
 #: Curvature constant of the Wolfe search.
 CURVATURE = 0.5
+#: Weight of what the model lacks, in what is left.
+MISSED = 4.0
 
 
 class WolfeSearch(Globalisation):
@@ -185,8 +196,10 @@ class WolfeSearch(Globalisation):
             if not step.finite:
                 reason, message = StopReason.DIVERGED, "a Hessian product is not finite"
             return Move(0.0, step.products, 0, reason, message)
+        beyond = point.value - point.value_trial - step.decrease
+        self.left = step.left + MISSED * beyond * beyond / step.decrease if accepted.step == 1.0 else math.inf
         point.accept()
-        self.solved = accepted.step >= 1.0 and step.products < model.max_products
+        self.solved = accepted.step >= 1.0 and step.solved
         return Move(accepted.step, step.products, accepted.trials - 1)
 
     @staticmethod
@@ -219,7 +232,7 @@ class LineSearch(Globalisation):
             message = "no step lowers the objective"
             return Move(0.0, step.products, trials.rejected, StopReason.LINE_SEARCH, message)
         self.length = accepted.step
-        self.solved = accepted.step >= 1.0 and step.products < model.max_products
+        self.solved = accepted.step >= 1.0 and step.solved
         point.accept()
         return Move(accepted.step, step.products, trials.rejected)
 

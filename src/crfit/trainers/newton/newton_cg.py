@@ -23,7 +23,8 @@ After each step the run estimates how far above the optimum it is, from the gain
     left = g_k rho / (1 - rho),    rho = max(g_k / g_{k-1}, rest)
 
 where rest is the share of the model's decrease that conjugate gradients have left: about xi, or more than a
-half if they ran out of products or the step was shortened.
+half if they ended sooner or the step was shortened. After twelve and more products and a full step, the
+gains of the products give an estimate too (`conjugate_gradient`); the smaller of the two counts.
 
 Forcing sequences, with xi the option:
 
@@ -60,7 +61,7 @@ from crfit.trainers.options import check_options, option
 from crfit.trainers.registry import State, Step, register
 from crfit.trainers.wolfe_search import NO_PROGRESS, rounding_level
 from crfit.training.interrupts import must_hurry
-from crfit.training.stopping import StopReason
+from crfit.training.stopping import StopReason, wanted_tol
 from crfit.vectors import Vector
 
 #: The run ends after this many steps in a row without progress. A gradient norm counts as progress only if it
@@ -256,7 +257,9 @@ class NewtonCG:
             xi = self._accuracy(isinstance(region, TrustRegion), point.grad_norm / first_norm)
             diagonal = metric.at(objective, gain)
             before, place = point.value, (point.w, current())  # not overwritten in this step
-            move = region.advance(point, work, Model(xi, self.forcing == "quadratic", diagonal, self.max_cg))
+            wanted = wanted_tol() * abs(point.value) if isinstance(region, WolfeSearch) else 0.0
+            model = Model(xi, self.forcing == "quadratic", diagonal, self.max_cg, wanted)
+            move = region.advance(point, work, model)
             extra = {"cg": float(move.products), "rejected": float(move.rejected), "xi": xi, **region.extra()}
             if diagonal is not None:
                 extra["mix"] = metric.mix
@@ -264,7 +267,8 @@ class NewtonCG:
             if move.stop is None:
                 previous, gain = gain, (before - point.value) / max(abs(point.value), 1e-300)
                 rest = xi if region.solved else max(xi, UNSOLVED)
-                extra["left"] = math.inf if cut else _left(previous, gain, rest)
+                left = min(_left(previous, gain, rest), region.left / max(abs(point.value), 1e-300))
+                extra["left"] = math.inf if cut else left
                 moved = before - point.value > rounding_level(before) or point.grad_norm < SHORTER * best_norm
                 stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, point.grad_norm)
             stop, message = _ending(move, point, stalled)
