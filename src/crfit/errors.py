@@ -12,6 +12,7 @@ from typing import Any
 
 __all__ = [
     "CapabilityError",
+    "CheckError",
     "ClusterError",
     "ConvergenceWarning",
     "CrfitError",
@@ -114,6 +115,10 @@ class ClusterError(CrfitError, RuntimeError):
 
 class PointError(CrfitError, RuntimeError):
     """``hvp`` or a line profile was called before ``value_and_grad`` set the point."""
+
+
+class CheckError(CrfitError, ArithmeticError):
+    """Numbers differ by more than rounding when computed in two ways: a bug, or a fault of the machine."""
 
 
 class CrfitWarning(UserWarning):

@@ -6,11 +6,13 @@ the value of the environment variable ``CRFIT_NUM_THREADS``. In a joblib worker 
 all but one. Results depend on the number of threads only through `batch` of newton_cg, which auto sets.
 """
 
+import contextlib
 import functools
 import operator
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,26 @@ def cpu_level() -> str:
     """
     _check_level()
     return _native.cpu_level()
+
+
+def cpu_levels() -> list[str]:
+    """Return the CPU levels that the processor supports, lowest first."""
+    found = []
+    for level in ("v2", "v3", "v4"):
+        with contextlib.suppress(ValueError), at_cpu_level(level):
+            found.append(level)
+    return found
+
+
+@contextlib.contextmanager
+def at_cpu_level(level: str) -> Iterator[None]:
+    """Context in which the whole process uses this CPU level; ValueError if the processor lacks it."""
+    before = _native.cpu_level()
+    _native.choose_cpu_level(level)
+    try:
+        yield
+    finally:
+        _native.choose_cpu_level(before)
 
 
 #: Memory limit of a container on Linux, for both versions of control groups.

@@ -9,7 +9,7 @@ import crfit
 from crfit import _native
 from crfit.demo import recipe_data
 from crfit.errors import OptionError
-from crfit.threads import resolve_threads
+from crfit.threads import at_cpu_level, cpu_levels, resolve_threads
 
 
 def test_numbers_of_threads(monkeypatch):
@@ -37,30 +37,18 @@ def test_a_bad_environment_variable_is_named(monkeypatch):
         resolve_threads(None)
 
 
-def levels() -> list[str]:
-    found = []
-    for level in ("v2", "v3", "v4"):
-        try:
-            _native.choose_cpu_level(level)
-        except ValueError:
-            continue
-        found.append(level)
-    return found
-
-
 def test_all_cpu_levels_of_this_machine_agree():
     before = crfit.cpu_level()
+    assert before in cpu_levels()
     X, y = recipe_data(60, seed=3)
     objective = crfit.make_objective(crfit.Dataset.from_sequences(X, y), l2=0.5, boundary=True)
     w = np.random.default_rng(0).normal(size=objective.n_weights)
-    try:
-        results = []
-        for level in levels():
-            _native.choose_cpu_level(level)
+    results = []
+    for level in cpu_levels():
+        with at_cpu_level(level):
             assert crfit.cpu_level() == level
             results.append(objective.value_and_grad(w))
-    finally:
-        _native.choose_cpu_level(before)
+    assert crfit.cpu_level() == before
     for value, gradient in results[1:]:
         assert value == pytest.approx(results[0][0], rel=1e-13)
         np.testing.assert_allclose(gradient, results[0][1], rtol=1e-9, atol=1e-11)

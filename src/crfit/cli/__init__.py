@@ -50,6 +50,7 @@ VERBS = {
     "convert": "Convert models of CRFsuite, CRF++ and Wapiti.",
     "trainers": "List the trainers, or describe one with its options.",
     "demo": "Train, score and tag on built-in data.",
+    "doctor": "Show versions and check the installation, for bug reports.",
     "crfsuite": "Run learn, tag and dump with CRFsuite's switches and output.",
     "crfpp": "Run learn and test with CRF++'s switches and output.",
     "wapiti": "Run train, label, dump and update with Wapiti's switches and output.",
@@ -157,6 +158,20 @@ def _place(error: OSError) -> str:
     return ""
 
 
+#: What to do if memory is not enough.
+MORE_MEMORY = "free some, raise its limit, use --threads 1 or less data, or train on shards of crfit index"
+
+
+def _no_memory(error: Exception) -> bool:
+    """Whether an exception is due to lack of memory, also of a library that cannot be loaded or a thread."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    words = ("failed to map segment", "annot allocate memory", "can't start new thread")
+    return isinstance(error, MemoryError) or (
+        isinstance(error, ImportError | RuntimeError) and any(one in str(error) for one in words)
+    )
+
+
 def _explained(error: Exception) -> tuple[int, str]:
     """Return the exit code and the message of an exception."""
     if isinstance(error, click.UsageError):
@@ -166,8 +181,8 @@ def _explained(error: Exception) -> tuple[int, str]:
         return BAD_USE, error.format_message()
     if isinstance(error, CrfitError):
         return BAD_USE, str(error)
+    if _no_memory(error):
+        return FAILURE, f"out of memory{f': {error}' if str(error) else ''}; {MORE_MEMORY}"
     if isinstance(error, OSError):
         return FAILURE, _place(error) + (error.strerror or str(error) or type(error).__name__)
-    if isinstance(error, MemoryError):
-        return FAILURE, f"out of memory: {error}" if str(error) else "out of memory"
     return FAILURE, f"{type(error).__name__}: {error} (unexpected; --debug shows the traceback)"

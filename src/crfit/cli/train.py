@@ -30,6 +30,7 @@ from crfit.cli.arguments import (
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.data.shards import FolderShards
 from crfit.data.templates import Template, detect_dialect, load_template
+from crfit.engines.engine_objective import EngineObjective
 from crfit.engines.profile import HEADINGS, profile_rows
 from crfit.errors import CrfitError, ModelFileError, OptionError
 from crfit.evaluation.scores import item_scores
@@ -154,6 +155,10 @@ _OPTIONS = [
             {"default": None},
         ),
         shared.DEVICE,
+        (
+            "--check",
+            "First compare the objective on this data with finite differences, NumPy and long double.",
+        ),
         shared.MAX_MEMORY,
         (
             "--cluster ADDRESS",
@@ -269,7 +274,8 @@ def command(context: click.Context, /, **given: Any) -> int:
     callbacks = _callbacks(given, resumed=state is not None)
     read = time.perf_counter()
     with _Guarded() as guarded:
-        fit = _fit(given, training, options, [guarded, *callbacks], dev, state, old)
+        checking = [_Checking(guarded.guard)] if given["check"] else []
+        fit = _fit(given, training, options, [guarded, *checking, *callbacks], dev, state, old)
         fitted = time.perf_counter()
         try:
             fit.model.save(given["model"])
@@ -315,6 +321,8 @@ def _cluster(given: dict[str, Any], named: Collection[str], options: FitOptions)
             raise OptionError("wire", given["wire"], "is for training on a cluster: add --cluster")
         yield options
         return
+    if given["check"] and given["wire"] == "float32":
+        raise OptionError("wire", "float32", "has too few digits for --check: leave one of the two out")
     if "device" in named:
         raise OptionError("device", given["device"], "--cluster already says where: leave one of the two out")
     from crfit.engines.cluster import Cluster
@@ -351,6 +359,25 @@ class _Guarded(Callback, contextlib.ExitStack):
     def on_end(self, run: Run, result: Result | None) -> None:
         """Sets: `workers`, what each worker of a cluster did."""
         self.workers = getattr(run.objective, "workers", [])
+
+
+class _Checking(Callback):
+    """Compares the objective with other arithmetic before the first step."""
+
+    def __init__(self, guard: InterruptGuard) -> None:
+        self.guard = guard
+
+    def on_start(self, run: Run) -> None:
+        """Print each comparison; CheckError if numbers differ."""
+        from crfit.inspection.numeric_checks import check_objective, require
+
+        assert isinstance(run.objective, EngineObjective)  # from `make_objective`
+        say("checking the objective before training")
+        for check in check_objective(run.objective):
+            say(str(check))
+            require(check)
+            if self.guard.interrupted:
+                raise KeyboardInterrupt
 
 
 def _method(context: click.Context, given: dict[str, Any], named: set[str]) -> tuple[Stop, dict[str, Any]]:
@@ -427,7 +454,10 @@ def _fit(
 ) -> Fit:
     data, template = training.dataset, training.template
     if options.task == "classify" and options.classes == "one_vs_rest" and data.n_labels > 2:
-        callbacks, state = [], None  # the classes are trained at the same time
+        # The classes are trained at the same time, each on one thread; with a check, one after the other.
+        callbacks, state = [one for one in callbacks if isinstance(one, _Checking)], None
+        if callbacks:
+            options = replace(options, n_threads=1)  # the same models
         if not given["no_progress"]:
             say(f"training {data.n_labels} classes, each against the rest")
     try:

@@ -131,7 +131,7 @@ def _merged(ids: NDArray[np.int32], values: Table | None) -> list[tuple[int, flo
 
 
 class ScoreTables(_Walk):
-    """The map from weights to log-potentials, for fixed weights.
+    """The map from weights to log-potentials, for fixed weights, in their precision.
 
     `offsets`, [N, Y], are added; what the constraints forbid is minus infinity.
     """
@@ -148,7 +148,7 @@ class ScoreTables(_Walk):
         self.w, self.offsets, self.constraints = w, offsets, constraints
         self.ngrams: list[Table] = []  # for m = 1..k, shape (Y,) * (m + 1); 0 without a weight
         for m, codes in enumerate(layout.transition_codes, start=1):
-            table = np.zeros(layout.n_labels ** (m + 1))
+            table = np.zeros(layout.n_labels ** (m + 1), w.dtype)
             table[slice(None) if codes is None else codes] = w[layout.transition_slice(m)]
             self.ngrams.append(table.reshape((layout.n_labels,) * (m + 1)))
 
@@ -158,7 +158,9 @@ class ScoreTables(_Walk):
         first, n_positions = int(self.dataset.seq_ptr[i]), self.n_positions(i)
         tables = []
         for t in range(n_positions):
-            node = np.zeros(Y) if self.offsets is None else self.offsets[first + t].copy()
+            node = np.zeros(Y, w.dtype)
+            if self.offsets is not None:
+                node += self.offsets[first + t]
             for (place, labels), value in self.state(first + t):
                 node[labels] += value * w[place]
             if layout.boundary and t == 0:
@@ -172,7 +174,7 @@ class ScoreTables(_Walk):
                 node[~possible.end] = -np.inf
             table = node
             if t > 0:
-                pair = np.zeros(Y * Y)
+                pair = np.zeros(Y * Y, w.dtype)
                 if possible is not None:
                     pair[~possible.follow.ravel()] = -np.inf
                 for (place, codes), value in self.edge(first + t):
