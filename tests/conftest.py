@@ -25,6 +25,8 @@ settings.load_profile(os.environ.get("CRFIT_HYPOTHESIS", "repeatable"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the background of a script
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):  # ignored under nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
 #: Workers take whole files, so that what a file builds is built once; these come first, the longest ahead, so

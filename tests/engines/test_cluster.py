@@ -100,14 +100,17 @@ def test_workers_killed_in_the_middle_change_no_byte(data, cluster, trainer):
         if asked in (4, 11):  # the second time it may be the only one
             victim = sorted(runner._workers)[-1]
             pid = pids(cluster)[victim]
-            killed.append(pid)
-            threading.Timer(0.002, os.kill, (pid, signal.SIGKILL)).start()
+            killed.append(threading.Timer(0.002, os.kill, (pid, signal.SIGKILL)))
+            killed[-1].start()
         return ask(calls)
 
     runner._ask = ask_and_kill
     result = crfit.train(objective, trainer, stop=stop)
     assert result.weights.tobytes() == expected.weights.tobytes()
     assert len(killed) == 2
+    for timer in killed:
+        timer.join()
+    assert objective.value(result.weights) == make_objective(Shards.of(data, 8)).value(result.weights)
     assert sum(report.lost for report in runner.reports()) == 2
 
 
