@@ -17,6 +17,7 @@ from crfit.errors import ConvergenceWarning
 from crfit.layout import classifier_layout
 from crfit.trainers import SGD, NewtonCG
 from crfit.trainers.newton import newton_cg, starts
+from crfit.trainers.newton.globalisation import Model
 from crfit.training.callbacks import Callback, Checkpoint, load_checkpoint
 from crfit.training.interrupts import hurry_when
 from crfit.training.loop import train
@@ -368,6 +369,29 @@ def test_a_run_without_rules_ends_after_a_few_steps():
     closer = train(make_objective(dataset, l2=1.0), stop=Stop(tol=1e-8))
     assert closer.history[-1].extra["left"] <= 1e-8 < closer.history[-2].extra["left"]
     assert closer.objective == pytest.approx(best, rel=1e-8)
+
+
+def test_what_a_step_gains_less_than_its_model_is_left(monkeypatch):
+    promised: list[float] = []
+    minimise = Model.minimise
+
+    def twice(model, point, work, radius=math.inf):
+        step = minimise(model, point, work, radius)
+        promised.append(2.0 * step.decrease)
+        return replace(step, decrease=promised[-1])
+
+    monkeypatch.setattr(Model, "minimise", twice)
+    objective = problem()
+    steps = [
+        s for s in islice(NewtonCG().steps(objective, np.zeros(objective.n_weights)), 30) if not s.provisional
+    ]
+    seen = 0
+    for before, after, model in zip(steps, steps[1:], promised, strict=False):
+        missed = model - (before.objective - after.objective)
+        if after.step_size == 1.0 and missed > 0.0 and math.isfinite(after.extra["left"]):
+            assert after.extra["left"] >= missed / after.objective * (1.0 - 1e-9)
+            seen += 1
+    assert seen
 
 
 def test_steps_cut_short_estimate_nothing():

@@ -157,6 +157,7 @@ class Globalisation(ABC):
 
     solved = True  # whether the last step minimised the model to its accuracy and was not shortened
     left = math.inf  # what F could still fall after the last step, if known
+    missed = 0.0  # by how much F fell less than the model in the last step, if it was a full one
 
     @abstractmethod
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
@@ -197,7 +198,9 @@ class WolfeSearch(Globalisation):
                 reason, message = StopReason.DIVERGED, "a Hessian product is not finite"
             return Move(0.0, step.products, 0, reason, message)
         beyond = point.value - point.value_trial - step.decrease
-        self.left = step.left + MISSED * beyond * beyond / step.decrease if accepted.step == 1.0 else math.inf
+        full = accepted.step == 1.0
+        self.left = step.left + MISSED * beyond * beyond / step.decrease if full else math.inf
+        self.missed = max(0.0, -beyond) if full else 0.0
         point.accept()
         self.solved = accepted.step >= 1.0 and step.solved
         return Move(accepted.step, step.products, accepted.trials - 1)

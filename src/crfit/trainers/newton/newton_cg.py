@@ -20,11 +20,12 @@ sequence and preconditioner; it uses `xi` and at most 100 products in a step.
 After each step the run estimates how far above the optimum it is, from the gains g_k of the last two steps
 (relative to F):
 
-    left = g_k rho / (1 - rho),    rho = max(g_k / g_{k-1}, rest)
+    left = g_k rho / (1 - rho) + missed,    rho = max(g_k / g_{k-1}, rest)
 
-where rest is the share of the model's decrease that conjugate gradients have left: about xi, or more than a
-half if they ended sooner or the step was shortened. After twelve and more products and a full step, the
-gains of the products give an estimate too (`conjugate_gradient`); the smaller of the two counts.
+where missed is by how much a full step gained less than its model promised, and rest is the share of the
+model's decrease that conjugate gradients have left: about xi, or more than a half if they ended sooner or the
+step was shortened. After twelve and more products and a full step, the gains of the products give an estimate
+too (`conjugate_gradient`); the smaller of the two counts.
 
 Forcing sequences, with xi the option:
 
@@ -267,7 +268,8 @@ class NewtonCG:
             if move.stop is None:
                 previous, gain = gain, (before - point.value) / max(abs(point.value), 1e-300)
                 rest = xi if region.solved else max(xi, UNSOLVED)
-                left = min(_left(previous, gain, rest), region.left / max(abs(point.value), 1e-300))
+                scale = max(abs(point.value), 1e-300)
+                left = min(_left(previous, gain, rest) + region.missed / scale, region.left / scale)
                 extra["left"] = math.inf if cut else left
                 moved = before - point.value > rounding_level(before) or point.grad_norm < SHORTER * best_norm
                 stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, point.grad_norm)
