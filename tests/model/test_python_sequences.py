@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from crfit import CRF, Stop
 from crfit.data import Dataset
 from crfit.data.dataset import recode
 from crfit.engines import make_inference
-from crfit.errors import DataError
+from crfit.errors import ConvergenceWarning, DataError
 from crfit.layout import make_layout
 from crfit.model import Model
+from crfit.training.stopping import StopReason
 from item_strategies import corpora
 
 
@@ -52,8 +54,24 @@ def test_items_of_every_kind(X, held_out):
     assert [model.tag(x) for x in held_out] == expected
     assert model.tag_many(held_out, n_threads=2) == expected
     assert [model.tag(iter(x)) for x in held_out] == expected
-    one_by_one = [model.marginals(x) for x in held_out]
-    assert repr(one_by_one) == repr(model.marginals_many(held_out))  # as text: values near 1e308 give NaN
+    too_large = [x for x in held_out if overflows(model, x)]
+    fine = [x for x in held_out if x not in too_large]
+    assert [model.marginals(x) for x in fine] == model.marginals_many(fine)
+    for x in too_large:
+        with pytest.raises(DataError, match="too large for double precision"):
+            model.marginals(x)
+
+
+def overflows(model: Model, x: Any) -> bool:
+    """Whether the sum over all label sequences is beyond double precision, as with values near 1e308."""
+    if not len(x):
+        return False
+    data = recode(Dataset.from_sequences([x]), model)
+    try:
+        make_inference(data, model.layout, model.weights, device="reference").log_normalizer()
+    except DataError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize("known", ["", "a", "é"])
@@ -193,3 +211,23 @@ def test_references_are_given_back(known):
         call()
     gc.collect()
     assert [sys.getrefcount(x) for x in held] == before
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_probabilities_beyond_double_precision_are_an_error(device):
+    data = Dataset.from_sequences([[["a"], ["b"]], [{"a": 1e300}, ["b"]]], [["X", "Y"], ["Y", "X"]])
+    model = model_of(data)
+    found = make_inference(data, model.layout, np.full_like(model.weights, 1e300), device=device)
+    with pytest.raises(DataError, match="sequence 1: scores are too large"):
+        found.log_normalizer()
+    for ask in (found.node_marginals, found.pair_marginals, lambda: found.nbest(2)):
+        with pytest.raises(DataError, match="too large for double precision"):
+            ask()
+    assert found.viterbi()[0].shape == (4,)
+
+
+def test_a_run_that_ends_beyond_double_precision_has_diverged():
+    X, y = [[{"a": 1e300}, {"a": -1e300}]], [["X", "Y"]]
+    with pytest.warns(ConvergenceWarning, match="the objective is not finite"):
+        crf = CRF(trainer="perceptron", l2=0.0, stop=Stop(max_iter=3), n_threads=1).fit(X, y)
+    assert crf.result_.reason is StopReason.DIVERGED

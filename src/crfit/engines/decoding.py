@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import first_outside
-from crfit.errors import OptionError
+from crfit.errors import DataError, OptionError
 from crfit.layout.constraints import Constraints, infeasible
 
 if TYPE_CHECKING:
@@ -72,6 +72,21 @@ def check_feasible(
     if impossible.size:
         raise infeasible(dataset, int(impossible[0]), constraints, allowed)
     return scores
+
+
+def check_overflow(log_z: NDArray[np.float64], dataset: Dataset) -> NDArray[np.float64]:
+    """Return the ``log Z`` of sequences; DataError if one is not finite, and its probabilities NaN."""
+    beyond = np.flatnonzero(~np.isfinite(log_z))
+    if beyond.size:
+        sequence, lines = int(beyond[0]), dataset.line_numbers
+        raise DataError(
+            "scores are too large for double precision: divide the values of the attributes by a constant, "
+            "here and in training",
+            file=dataset.source,
+            line=None if lines is None else int(lines[dataset.seq_ptr[sequence]]),
+            sequence=sequence,
+        )
+    return log_z
 
 
 def checked_n(n: Any) -> int:

@@ -366,7 +366,9 @@ class Tagger:
         if forbid:
             return self._with_forbidden(forbid).marginals(x, fixed=fixed)
         if fixed is None and (direct := self._direct()) is not None:
-            return direct.marginals(x)
+            found = direct.marginals(x)
+            if not found or sum(found[0].values()) > 0.5:
+                return found  # otherwise scores overflow, which is an error of the next line
         return self.marginals_many([x], fixed=[fixed], n_threads=1)[0]
 
     def marginals_many(

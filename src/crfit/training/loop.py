@@ -458,6 +458,9 @@ class _Loop:
         final = point.progress
         if final.objective is None or final.grad_inf is None or final.grad_norm is None:
             final = self._evaluated(point.weights, final)
+        if not run.diverged and not math.isfinite(_number(final.objective)):  # not every trainer computes it
+            reason, message = StopReason.DIVERGED, f"{message}; the objective is not finite"
+            run.diverged = True
         if point.progress is last:
             run.value = final.objective
         state = run.snapshot(point.weights) if keep_state else None

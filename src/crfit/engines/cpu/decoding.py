@@ -13,7 +13,7 @@ from crfit.data import Dataset
 from crfit.data.alphabet import Alphabet
 from crfit.data.label_sets import LabelSets
 from crfit.engines.cpu.arrays import lattice_bytes, native_data, native_layout
-from crfit.engines.decoding import check_feasible, checked_n, checked_path
+from crfit.engines.decoding import check_feasible, check_overflow, checked_n, checked_path
 from crfit.engines.memory import check_memory
 from crfit.features import Features
 from crfit.layout import Layout
@@ -73,6 +73,8 @@ class CpuInference:
         """Up to `n` best paths of each sequence with their log-probabilities, best first."""
         found = list(self._decoder.nbest(self._data, checked_n(n), self._n_threads, **self._masks))
         self._feasible(np.array([0.0 if paths else -np.inf for paths in found]))
+        if any(not paths or paths[0][1] >= 0.0 for paths in found):
+            self._solve()  # only one path has a chance, or scores overflow, which is an error
         return found
 
     def node_marginals(self) -> NDArray[np.float64]:
@@ -109,7 +111,7 @@ class CpuInference:
         log_z = np.empty(self._dataset.n_sequences)
         data = self._data if data is None else data
         self._decoder.infer(data, self._n_threads, log_z=log_z, **outputs, **self._masks)
-        return self._feasible(log_z)
+        return check_overflow(self._feasible(log_z), self._dataset)
 
     def _feasible(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return check_feasible(scores, self._dataset, self._constraints, self._allowed)

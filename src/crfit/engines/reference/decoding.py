@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from crfit.data import Dataset
 from crfit.data.label_sets import LabelSets
-from crfit.engines.decoding import check_feasible, checked_n, checked_path
+from crfit.engines.decoding import check_feasible, check_overflow, checked_n, checked_path
 from crfit.engines.memory import check_memory
 from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, path_score, table_bytes, trailing
 from crfit.layout import Layout
@@ -85,11 +85,10 @@ class ReferenceInference:
         """Up to `n` best paths of each sequence with their log-probabilities, best first."""
         n, found = checked_n(n), []
         for i in range(self.dataset.n_sequences):
-            lattice = Lattice(self._tables(i), self.layout.order)
+            lattice = self._lattice(i)
             paths = best_paths(lattice.psi, lattice.order, n)
             # Rounding of huge scores could exceed 0.
             found.append([(labels, min(0.0, score - lattice.log_z)) for labels, score in paths])
-        self._feasible(np.array([0.0 if paths else -np.inf for paths in found]))
         return found
 
     def node_marginals(self) -> FloatArray:
@@ -133,7 +132,7 @@ class ReferenceInference:
         lattice = Lattice(self._tables(i), self.layout.order)
         scores = np.zeros(self.dataset.n_sequences)
         scores[i] = lattice.log_z
-        self._feasible(scores)
+        check_overflow(self._feasible(scores), self.dataset)
         return lattice
 
     def _feasible(self, scores: FloatArray) -> FloatArray:
