@@ -288,7 +288,7 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new folder that takes the place of `path` if the block succeeds; a folder there is deleted.
 
     It is made beside `path`, if need be with the folders above. One that a killed process has left there is
-    deleted.
+    deleted. On Linux there is a folder at `path` at every moment, the old one or the new one.
     """
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -304,20 +304,32 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield unfinished
         _sync_folder(unfinished)
         there = target.exists()
-        if there:
-            os.rename(target, old)
-        try:
-            os.rename(unfinished, target)
-        except OSError:
+        if not (there and _exchange(unfinished, target)):
             if there:
-                os.rename(old, target)
-            raise
+                os.rename(target, old)
+            try:
+                os.rename(unfinished, target)
+            except OSError:
+                if there:
+                    os.rename(old, target)
+                raise
+        _sync_folder(target.parent)
     finally:
         for folder in (unfinished, old):
             shutil.rmtree(folder, ignore_errors=True)
         if handle is not None:
             os.close(handle)
-    _sync_folder(target.parent)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; False where the system cannot."""
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    with contextlib.suppress(AttributeError, ImportError, OSError, TypeError):  # other systems, old libraries
+        import ctypes
+
+        rename = ctypes.CDLL(None).renameat2
+        return bool(rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+    return False
 
 
 def _claimed(path: Path) -> int | None:

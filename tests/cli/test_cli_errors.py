@@ -272,6 +272,22 @@ def test_debug_shows_a_traceback(call, tmp_path):
         assert ran.err.splitlines()[-1].startswith("crfit: error: ")
 
 
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError("std::bad_alloc"), "out of memory: free some or raise its limit"),
+        (MemoryError("Unable to allocate 2 GiB"), "out of memory (Unable to allocate 2 GiB): free some"),
+        (RuntimeError("can't start new thread"), "cannot start another thread: use fewer (--threads)"),
+    ],
+)
+def test_too_little_memory_has_a_remedy(call, recipes, monkeypatch, error, message):
+    def broken(*_, **__):
+        raise error
+
+    monkeypatch.setattr("crfit.cli.tag.load", broken)
+    check_error(call("tag", "-m", "m", recipes / "test.columns"), 1, message)
+
+
 def test_unexpected_errors_exit_with_1(call, recipes, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("something\nbroke")

@@ -169,5 +169,14 @@ def _explained(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError):
         return FAILURE, _place(error) + (error.strerror or str(error) or type(error).__name__)
     if isinstance(error, MemoryError):
-        return FAILURE, f"out of memory: {error}" if str(error) else "out of memory"
+        detail = "" if str(error) in ("", "std::bad_alloc") else f" ({error})"
+        remedy = (
+            "free some or raise its limit; training needs less with --min-count or on shards (crfit index)"
+        )
+        return FAILURE, f"out of memory{detail}: {remedy}"
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return (
+            FAILURE,
+            "cannot start another thread: use fewer (--threads), or raise the limit of memory or tasks",
+        )
     return FAILURE, f"{type(error).__name__}: {error} (unexpected; --debug shows the traceback)"
