@@ -26,14 +26,16 @@ __all__ = ["TITLE", "checks", "measure", "pictures", "tables", "tasks"]
 TITLE = "faults of files, memory, clocks and threads; load; bad input, also to other tools"
 #: Faults by kind: what is done, and tries for each program or call in the full and the quick version.
 KINDS: dict[str, tuple[str, Callable[[Scene, int], Iterator[Row]], int, int]] = {
-    "kills": ("killed by `kill -9`", files.kills, 80, 4),
-    "disks": ("full disk", files.disks, 20, 2),
+    "kills": ("killed by `kill -9`", files.kills, 60, 4),
+    "disks": ("full disk", files.disks, 12, 2),
     "permissions": ("read-only or secret files", files.permissions, 64, 16),
     "changes": ("files that change during the work", files.changes, 50, 3),
     "clocks": ("clocks that jump by up to a day", files.clocks, 10, 1),
     "memory": ("not enough memory", memory.memory, 20, 2),
     "threads": ("threads and processes", threads.threads, 20, 1),
 }
+#: What is counted of tries.
+COUNTED = ("tries", "refused", "ended", "lost")
 #: Calls, trainings, loads.
 LOADS, QUICK_LOADS = (1_000_000, 10_000, 1_000), (4000, 100, 50)
 #: Damaged models of each kind.
@@ -100,16 +102,17 @@ def tables(results: Results) -> dict[str, str]:
         Column("what it happened to", itemgetter("what")),
         Column("tries", itemgetter("tries"), ",d"),
         Column("ended with an error message", itemgetter("refused"), ",d"),
+        Column("ended by the C library", itemgetter("ended"), ",d"),
         Column("something lost", itemgetter("lost"), ",d"),
     ]
-    total = {name: sum(row[name] for row in tried) for name in ("tries", "refused", "lost")}
+    total = {name: sum(row[name] for row in tried) for name in COUNTED}
     kinds = [
         [title, *(f"{sum(row[name] for row in tried if row['kind'] == kind):,}" for name in total)]
         for kind, (title, *_) in KINDS.items()
         if any(row["kind"] == kind for row in tried)
     ]
     short = markdown(
-        ["fault", "tries", "ended with an error message", "something lost"],
+        ["fault", "tries", "ended with an error message", "ended by the C library", "something lost"],
         [*kinds, ["all", *(f"{n:,}" for n in total.values())]],
     )
     loads: list[Column[Any]] = [

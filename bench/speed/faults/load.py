@@ -6,6 +6,7 @@ import resource
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import crfit
 from bench.records import Row
@@ -40,8 +41,9 @@ def load(scene: Scene, calls: int, trainings: int, loads: int) -> Iterator[Row]:
     def opened(n: int) -> int:
         return sum(crfit.load(path, mapped=bool(i % 2)).marginals(X[0]) != marginals for i in range(n))
 
-    weights = [fitted(i) for i in range(4)]
+    weights, all_started = [fitted(i) for i in range(4)], Barrier(N_THREADS)
     with ThreadPoolExecutor(N_THREADS) as pool:
+        list(pool.map(lambda _: all_started.wait(), range(N_THREADS)))
 
         def tag_in_threads(n: int) -> int:
             return sum(pool.map(tag, [n // N_THREADS] * N_THREADS))

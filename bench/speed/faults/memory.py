@@ -22,6 +22,8 @@ from crfit import demo
 
 MEGABYTE, BLOCK = 1 << 20, 1 << 15
 N_LINES = 3000
+#: How glibc ends a process that cannot have the thread-local data of a library; no program can answer that.
+EXIT_OF_LIBRARY, NO_STORAGE = 127, "cannot allocate memory for thread-local data"
 PROGRAMS = {
     "`crfit train`": "train {here}/text -m {here}/new --max-iter 3 -q",
     "`crfit train --features default`": "train {here}/text -m {here}/new --features default --max-iter 2 -q",
@@ -46,7 +48,9 @@ def memory(scene: Scene, n: int) -> Iterator[Row]:
             for extra in spread(MEGABYTE, MEGABYTE << needed, n):
                 ended = _limited(work, extra)
                 print(title, extra, ended.words, flush=True)
-                tried.add(unclean(ended), *left(here), refused=ended.code != 0)
+                by_library = ended.code == EXIT_OF_LIBRARY and NO_STORAGE in ended.said
+                told = None if by_library else unclean(ended)
+                tried.add(told, *left(here), refused=ended.code != 0 and not by_library, ended=by_library)
             yield tried.row
 
 

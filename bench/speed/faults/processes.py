@@ -172,12 +172,16 @@ class Count:
 
     def __init__(self, kind: str, title: str) -> None:
         self.kind, self.title = kind, title
-        self.tries = self.lost = self.refused = 0
+        self.tries = self.lost = self.refused = self.ended = 0
 
-    def add(self, *losses: str | None, refused: bool = False) -> None:
-        """Note a try and what was lost in it; it is printed into the log."""
+    def add(self, *losses: str | None, refused: bool = False, ended: bool = False) -> None:
+        """Note a try and what was lost in it; it is printed into the log.
+
+        `refused`: with an error message. `ended`: by the C library, with a message of its own.
+        """
         self.tries += 1
         self.refused += refused
+        self.ended += ended
         found = [loss for loss in losses if loss]
         self.lost += bool(found)
         for loss in found:
@@ -186,7 +190,8 @@ class Count:
     @property
     def row(self) -> dict[str, Any]:
         """The row of results."""
-        return {"what": self.title, "tries": self.tries, "refused": self.refused, "lost": self.lost}
+        counts = {"tries": self.tries, "refused": self.refused, "ended": self.ended, "lost": self.lost}
+        return {"what": self.title, **counts}
 
 
 def spread(least: int, most: int, n: int) -> Iterator[int]:

@@ -85,7 +85,7 @@ class Program(NamedTuple):
 
 
 def _programs(folder: Path) -> dict[str, Program]:
-    """Those that are here; they learn from the word and from the pair with the one before."""
+    """Those that are here; they learn from words and pairs of words."""
     pattern = {name: folder / f"pattern-{i}" for i, name in enumerate(PATTERNS)}
     for name, path in pattern.items():
         path.write_text(PATTERNS[name])
@@ -148,7 +148,7 @@ def _models(folder: Path, n: int) -> Iterator[Row]:
 
 
 def _damages(model: Path, n: int) -> dict[str, Callable[[Path], Iterator[Path]]]:
-    """Damaged copies of a model by what is done to it; each replaces the one before."""
+    """Damaged copies of a model by what is done to it; each replaces the previous one."""
     data = model.read_bytes()
 
     def copies(change: Callable[[bytearray, random.Random], object], n: int, path: Path) -> Iterator[Path]:
