@@ -26,7 +26,7 @@ OURS, CRFSUITE, WAPITI, CRFPP = "crfit", "python-crfsuite", LibWapiti.TITLE, Crf
 OUTCOMES = {
     "error": ("error", "errors"),
     "right": ("right", "right"),
-    "accepted": ("**no error**", "without an **error**"),
+    "accepted": ("**no error**", "**without an error**"),
     "crash": ("**crash**", "**crashes**"),
     "hang": ("**hangs**", "**hang**"),
 }
