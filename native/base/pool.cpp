@@ -64,8 +64,8 @@ struct Job {
 
 thread_local bool Job::inside = false;
 
-// The first exception of a thread takes memory for libstdc++'s thread-local data, and glibc ends the process if there
-// is none: too late when the exception is that there is no memory.
+// The first exception of a thread allocates libstdc++'s thread-local data, and glibc ends the process if it cannot. So
+// each thread throws one while it still has memory.
 void prepare_exceptions() {
   try {
     throw std::bad_alloc();
