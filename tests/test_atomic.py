@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from crfit.files import check_writable, replacing
+from crfit import files
+from crfit.files import check_writable, replacing, replacing_folder
 
 
 def test_new_file(tmp_path):
@@ -171,3 +172,40 @@ def test_the_next_write_removes_what_a_killed_process_left(tmp_path):
             assert unfinished.read_text() == "content"
             assert len([*tmp_path.glob(".crfit-????????????????.tmp")]) == 2
     assert sorted(os.listdir(tmp_path)) == sorted([*others, "another", "new"])
+
+
+def replace_folder(path):
+    with replacing_folder(path) as unfinished:
+        (unfinished / "new").write_text("new")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems cannot exchange folders")
+def test_a_folder_is_replaced_in_one_step(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "old").write_text("old")
+    monkeypatch.setattr(os, "rename", lambda *_: pytest.fail("there is no folder for a moment"))
+    replace_folder(tmp_path / "folder")
+    assert os.listdir(tmp_path) == ["folder"]
+    assert os.listdir(tmp_path / "folder") == ["new"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_folder_is_replaced_where_the_system_cannot_exchange(tmp_path, monkeypatch, fails):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "old").write_text("old")
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    rename = os.rename
+
+    def renamed(one, other):
+        if fails and os.path.exists(os.path.join(one, "new")):
+            raise OSError("no")
+        rename(one, other)
+
+    monkeypatch.setattr(os, "rename", renamed)
+    if fails:
+        with pytest.raises(OSError, match="no"):
+            replace_folder(tmp_path / "folder")
+    else:
+        replace_folder(tmp_path / "folder")
+    assert os.listdir(tmp_path) == ["folder"]
+    assert os.listdir(tmp_path / "folder") == ["old" if fails else "new"]

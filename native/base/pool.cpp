@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -63,6 +64,15 @@ struct Job {
 
 thread_local bool Job::inside = false;
 
+// The first exception of a thread allocates libstdc++'s thread-local data, and glibc ends the process if it cannot. So
+// each thread throws one while it still has memory.
+void prepare_exceptions() {
+  try {
+    throw std::bad_alloc();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 class Pool {
  public:
   std::mutex in_use;  // held for the duration of a parallel loop
@@ -92,6 +102,7 @@ class Pool {
 
  private:
   void loop(int worker, uint64_t seen) {
+    prepare_exceptions();
     for (;;) {
       Job* job;
       {

@@ -1,3 +1,4 @@
+import errno
 """The command line: bad input and bad use end in one line, the right exit code and no half-written file."""
 
 import gzip
@@ -270,6 +271,23 @@ def test_debug_shows_a_traceback(call, tmp_path):
         ran = call(*arguments, "-m", tmp_path / "none", code=2)
         assert "Traceback" in ran.err
         assert ran.err.splitlines()[-1].startswith("crfit: error: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError("std::bad_alloc"), "out of memory: free some, raise its limit"),
+        (MemoryError("Unable to allocate 2 GiB"), "out of memory (Unable to allocate 2 GiB): free some"),
+        (RuntimeError("can't start new thread"), "out of memory (can't start new thread): free some"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "use --threads 1 or less data"),
+    ],
+)
+def test_too_little_memory_has_a_remedy(call, recipes, monkeypatch, error, message):
+    def broken(*_, **__):
+        raise error
+
+    monkeypatch.setattr("crfit.cli.tag.load", broken)
+    check_error(call("tag", "-m", "m", recipes / "test.columns"), 1, message)
 
 
 def test_unexpected_errors_exit_with_1(call, recipes, monkeypatch):

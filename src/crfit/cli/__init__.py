@@ -182,7 +182,8 @@ def _explained(error: Exception) -> tuple[int, str]:
     if isinstance(error, CrfitError):
         return BAD_USE, str(error)
     if _no_memory(error):
-        return FAILURE, f"out of memory{f': {error}' if str(error) else ''}; {MORE_MEMORY}"
+        detail = "" if str(error) in ("", "std::bad_alloc") else f" ({error})"
+        return FAILURE, f"out of memory{detail}: {MORE_MEMORY}"
     if isinstance(error, OSError):
         return FAILURE, _place(error) + (error.strerror or str(error) or type(error).__name__)
     return FAILURE, f"{type(error).__name__}: {error} (unexpected; --debug shows the traceback)"

@@ -43,7 +43,8 @@ def prepare_folder(folder: str | os.PathLike[str], *, resume: bool, overwrite: b
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OptionError("out", str(folder), f"cannot be made: {error.strerror or error}") from None
+        remedy = f"cannot be made: {error.strerror or error}; name a folder in one that is writable"
+        raise OptionError("out", str(folder), remedy) from None
     if not os.access(path, os.W_OK):
         raise OptionError("out", str(folder), "is not writable: name another folder")
     if not resume:
