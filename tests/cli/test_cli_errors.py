@@ -1,6 +1,6 @@
-import errno
 """The command line: bad input and bad use end in one line, the right exit code and no half-written file."""
 
+import errno
 import gzip
 import os
 

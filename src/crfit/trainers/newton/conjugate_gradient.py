@@ -19,7 +19,7 @@ because the gains fall ever more slowly (compare [4]),
 
 known from twelve iterations on, and while the gains fall. A run that ends at a distance to the optimum gives
 that distance as `wanted`. The iteration ends when left is below it, and goes on beyond the residual test when
-left is just above it: a few products more cost less than another Newton step.
+left is little above it: a few products more cost less than another Newton step.
 
 An iteration costs one product and three sweeps over memory (`crfit.vectors`), and allocates nothing. Norms
 are summed in these sweeps: recurrences for them would drift, as the residual does.
