@@ -83,7 +83,7 @@ STEP_PRODUCTS = 25
 #: Residual at which conjugate gradients end in an orthant: at most the first, and no less than the second, or
 #: than the third for a tolerance of `ROUGH` or more; in between where half the squared residual in the metric
 #: is this share of the tolerance. With 0.35 as the second, points end up to 1.6 tolerances above the optimum.
-XI_ORTHANT, ENOUGH_ORTHANT = (0.9, 0.2, 0.5), 0.1
+XI_ORTHANT, ENOUGH_ORTHANT = (0.9, 0.3, 0.5), 0.1
 ROUGH = 0.01
 #: Longest prediction, relative to the last step in log l2.
 LONGEST = 2.5
@@ -424,6 +424,7 @@ class Continuation:
         point, objective = self._point, self.objective
         assert point is not None
         self._age += 1
+        self._orthant.before = 0.0
         search: Globalisation = self._orthant if objective.l1 > 0.0 else LineSearch()
         left = math.inf
         for _ in range(MAX_STEPS):
@@ -437,7 +438,8 @@ class Continuation:
                 self._begin(point.w)  # value and gradient as a resumed run computes them
                 break
             predicted, rest = model.outcome(search)
-            left = rest + abs(before - point.value - predicted) + self._screened_gain()
+            left = self._orthant.left if objective.l1 > 0.0 else rest + abs(before - point.value - predicted)
+            left += self._screened_gain()
             if (left <= enough and (not self.certify or self._bound(point) <= enough)) or must_hurry():
                 break
         return left
@@ -454,7 +456,8 @@ class Continuation:
             most, fine, rough = XI_ORTHANT
             least = rough if self.tol >= ROUGH else fine
             xi = min(most, max(least, math.sqrt(2.0 * ENOUGH_ORTHANT * enough / square)))
-        return _PathModel(xi, True, metric, most_products, ENOUGH * enough, norm)
+        wanted = enough if objective.l1 > 0.0 else 0.0
+        return _PathModel(xi, True, metric, most_products, wanted, ENOUGH * enough, norm)
 
     def _bound(self, point: Point) -> float:
         l2, free = self._least_l2(), self.objective.free

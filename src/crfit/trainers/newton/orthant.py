@@ -40,7 +40,7 @@ from typing import Any
 
 from crfit import vectors
 from crfit.trainers.newton.conjugate_gradient import Workspace, mixed
-from crfit.trainers.newton.globalisation import MAX_TRIALS, SUFFICIENT, Globalisation, Model, Move, Point
+from crfit.trainers.newton.globalisation import MAX_TRIALS, MISSED, SUFFICIENT, Globalisation, Model, Move, Point
 from crfit.trainers.wolfe_search import backtracking
 from crfit.training.interrupts import must_hurry
 from crfit.training.stopping import StopReason
@@ -53,14 +53,21 @@ MAX_PRODUCTS = 100
 #: A cycle of k >= 5 products ends when more than 0.1 / k of the free weights have crossed zero.
 CROSSED = 0.1
 SHORTEST = 5
+KEEP = True
 #: Lengths of a cycle that are tried until Q falls.
 LENGTHS = 1.0, 0.25, 0.0625, 0.015625
 #: `reach` at the start, and its range.
 REACH = 1.0
-REACHES = 0.05, 64.0
+REACHES = 0.05, 4.0
 #: Q predicts F badly or well: share of the predicted decrease.
 POOR, GOOD = 0.25, 0.75
 
+
+FEWEST, ENOUGH, REST = 5, 0.8, 0.3
+SHARE = 3
+
+TRUSTED = 50
+POORER = 0.5
 
 class OrthantSearch(Globalisation):
     """Minimises the model in the orthant of the point, then searches along the projected step."""
@@ -68,12 +75,13 @@ class OrthantSearch(Globalisation):
     def __init__(self) -> None:
         self.reach = REACH
         self.predicted = 0.0  # decrease of the model in the last step
+        self.before = 0.0  # what F could still fall before the step, 0 if unknown
         self.screened: Any = None  # bool[n_weights], weights that stay at 0; None: none
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
         """Move to a better point, or return why none was found."""
         point.pin()
-        face = _Face(point, work, model, self.reach, self.screened)
+        face = _Face(point, work, model, self)
         face.minimise()
         self.predicted, self.solved = face.decrease, face.solved
         if not face.finite:
@@ -90,9 +98,14 @@ class OrthantSearch(Globalisation):
             return Move(0.0, face.products, 0, StopReason.LINE_SEARCH, "no step lowers the objective")
         kept = (point.value - accepted.value) / face.decrease if face.decrease > 0.0 else 0.0
         if accepted.trials > 1 or kept < POOR:
-            self.reach = max(0.5 * self.reach, REACHES[0])
+            self.reach = max(POORER * self.reach, REACHES[0])
         elif kept > GOOD:
             self.reach = min(2.0 * self.reach, REACHES[1])
+        missed = (point.value - accepted.value) - face.decrease
+        self.left = math.inf
+        if accepted.trials == 1 and face.decrease > 0.0:
+            self.left = face.left() + MISSED * missed * missed / face.decrease
+        self.before = face.left() if face.gains else 0.0
         point.accept()
         return Move(accepted.step, face.products, accepted.trials - 1)
 
@@ -113,9 +126,9 @@ class _Face:
     """The model in the orthant of a point, and its approximate minimum ``work.s``."""
 
     def __init__(
-        self, point: Point, work: Workspace, model: Model, reach: float, screened: Any = None
+        self, point: Point, work: Workspace, model: Model, search: OrthantSearch
     ) -> None:
-        objective, xp = point.objective, point.objective.xp
+        objective, xp, reach, screened = point.objective, point.objective.xp, search.reach, search.screened
         assert model.metric is not None
         self.objective, self.xp, self.work, self.w = objective, xp, work, point.w
         self.xi, self.max_products = model.xi, min(model.max_products, MAX_PRODUCTS)
@@ -133,6 +146,9 @@ class _Face:
         self.metric += self.damping
         self.hs = xp.zeros_like(point.w)  # (H + B) s
         self.products, self.decrease, self.finite, self.solved = 0, 0.0, True, False
+        self.curvature = 0.0  # along the last direction
+        self.gains: list[float] = []  # of conjugate gradients
+        self.wanted, self.before = model.wanted, search.before
         self.convex = True  # along the directions tried
 
     def minimise(self) -> None:
@@ -155,6 +171,8 @@ class _Face:
             lower = self._project(before)
             if not lower:
                 work.s[:], self.hs[:] = before, hs
+            elif self.solved:
+                return
             if not self.convex or (done == 1 and not lower):
                 return
             if not lower:
@@ -163,11 +181,12 @@ class _Face:
     def _cycle(self, zr: float, target: float, longest: int) -> int:
         """Conjugate gradients from s; return the number of their steps."""
         work, xp, n_free = self.work, self.xp, int(self.free.sum())
-        work.d[:] = work.res / self.metric
         done = 0
         for k in range(1, longest + 1):
+            slope = self._direction()
             self._product(work.d, work.product)
             curvature = vectors.dot(work.d, work.product)
+            self.curvature = curvature if KEEP else 0.0
             if not curvature > 0.0:
                 self.finite = math.isfinite(curvature)
                 self.convex = False  # partial labels: the model has no minimum
@@ -176,18 +195,48 @@ class _Face:
                     vectors.axpy(self.hs, 1.0, work.product, self.hs)
                     done = 1
                 return done
-            a = zr / curvature
+            a = slope / curvature
             vectors.axpy(work.s, a, work.d, work.s)
             vectors.axpy(self.hs, a, work.product, self.hs)
+            self.gains.append(0.5 * a * slope)
             product = xp.where(self.free, work.product, 0.0)
-            zr, last, done = vectors.cg_residual(work.res, a, product, self.metric), zr, k
+            zr, done = vectors.cg_residual(work.res, a, product, self.metric), k
+            self.curvature = curvature
             crossed = self._crossed(work.s)
             many = k >= SHORTEST and k * int(crossed.sum()) > CROSSED * n_free
-            if zr <= target or many or must_hurry():
+            self.solved = self._enough()
+            if self.solved or zr <= target or many or must_hurry():
                 break
-            work.d *= zr / last
-            work.d += work.res / self.metric
+        if not KEEP: self.curvature = 0.0
         return done
+
+    def _enough(self) -> bool:
+        """Whether the model has little left to fall, by an estimate."""
+        if self.wanted == 0.0 or len(self.gains) < FEWEST:
+            return False
+        return self.left() <= max(ENOUGH * self.wanted, REST * sum(self.gains))
+
+    def left(self) -> float:
+        """By how much the model could still fall: as if as many iterations again gained as the last third."""
+        last = self.gains[-max(3, len(self.gains) // SHARE) :]
+        if not last:
+            return math.inf
+        n, fall = len(self.gains), sum(self.gains)
+        return max(n * sum(last) / len(last), (1.0 - n / TRUSTED) * (self.before - fall))
+
+    def _direction(self) -> float:
+        """Sets: ``work.d``, conjugate to the last one on the free weights; return the slope along it."""
+        work = self.work
+        z = work.res / self.metric
+        if self.curvature > 0.0:
+            work.d[~self.free] = 0.0
+            work.d *= -vectors.dot(z, work.product) / self.curvature
+            work.d += z
+            slope = vectors.dot(work.res, work.d)
+            if slope > 0.0:
+                return slope
+        work.d[:] = z
+        return vectors.dot(work.res, z)
 
     def _project(self, before: Vector) -> bool:
         """Shorten the cycle from `before` to ``work.s`` until the projected step lowers the model."""
