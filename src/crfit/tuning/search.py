@@ -501,6 +501,8 @@ class Run:
         for options, members in groups.items():
             key = stage.fold, next(i for i, one in enumerate(trials) if one.candidate.options == options)
             start = self.starts.get(key)
+            if start is not None and int(start["stage"]) == self.stage_begin:
+                start = None  # of this stage, which is resumed
             near = None if start is None else (float(start["l2"]), float(start["l1"]))
             order = [members[k] for k in tour([trials[i].candidate for i in members], near)]
             if self.done + len(order) <= self.skip:
@@ -520,9 +522,10 @@ class Run:
                         return False
                     self._note(trials[i], stage, outcome, time.perf_counter() - begin)
                     self.kept = fits.state()
-                    if outcome.score > best and self.kept:
+                    if outcome.score > best and self.kept and start is None:
                         best = outcome.score
-                        self.starts[key] = {name: self.kept[name] for name in ("w", "l2", "l1", "age", "reach")}
+                        chosen = {name: self.kept[name] for name in ("w", "l2", "l1", "age", "reach")}
+                        self.starts[key] = {**chosen, "stage": self.stage_begin}
                     if time.perf_counter() - self.saved > SAVE_EVERY:
                         self._save()
                     if callback is not None:
