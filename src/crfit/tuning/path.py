@@ -20,8 +20,10 @@ they could gain is part of the estimated distance, so that the steps go on if it
 How far F is above its minimum (`PathPoint.gap`, relative) is estimated after each Newton step from the
 quadratic model Q: what conjugate gradients still gained in their last products, and what Q mispredicted,
 
-    left = k gain_k + |(F_before - F) - predicted|,     k products, the last of which gained gain_k
+    left = k gain_k + 4 e^2 / m,     k products, the last of which gained gain_k
+                                     m predicted, F fell by m + e
 
+and with l1 > 0 as `crfit.trainers.newton.orthant` does.
 This is an estimate. The bound by strong convexity always holds,
 
     F(w) - F* <= |g|^2 / (2 l2)                           g the (pseudo-)gradient
@@ -51,7 +53,7 @@ from crfit.checks import check_number
 from crfit.engines.objective import Curvature
 from crfit.errors import CapabilityError, OptionError
 from crfit.trainers.newton.conjugate_gradient import ModelStep, Workspace, minimise_model, mixed
-from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Point
+from crfit.trainers.newton.globalisation import MISSED, Globalisation, LineSearch, Model, Point
 from crfit.trainers.newton.newton_cg import NewtonCG
 from crfit.trainers.newton.orthant import OrthantSearch
 from crfit.training.interrupts import InterruptGuard, hurry_when, must_hurry
@@ -85,6 +87,8 @@ STEP_PRODUCTS = 25
 #: is this share of the tolerance. With 0.35 as the second, points end up to 1.6 tolerances above the optimum.
 XI_ORTHANT, ENOUGH_ORTHANT = (0.9, 0.3, 0.5), 0.1
 ROUGH = 0.01
+#: Longest step along one weight in an orthant.
+REACH = 1.0
 #: Longest prediction, relative to the last step in log l2.
 LONGEST = 2.5
 
@@ -243,7 +247,7 @@ class Continuation:
         self._before: tuple[Vector, float, float] | None = None  # the optimum before, and its penalties
         self._diagonal: Vector | None = None  # of the Hessian, without l2
         self._age = 0  # points since then
-        self._orthant = OrthantSearch()
+        self._orthant = OrthantSearch(REACH)
 
     def __enter__(self) -> Continuation:
         return self
@@ -424,7 +428,7 @@ class Continuation:
         point, objective = self._point, self.objective
         assert point is not None
         self._age += 1
-        self._orthant.before = 0.0
+        self._orthant.model_left = 0.0
         search: Globalisation = self._orthant if objective.l1 > 0.0 else LineSearch()
         left = math.inf
         for _ in range(MAX_STEPS):
@@ -437,9 +441,11 @@ class Continuation:
             if move.stop is not None:
                 self._begin(point.w)  # value and gradient as a resumed run computes them
                 break
-            predicted, rest = model.outcome(search)
-            left = self._orthant.left if objective.l1 > 0.0 else rest + abs(before - point.value - predicted)
-            left += self._screened_gain()
+            if objective.l1 > 0.0:
+                left = self._orthant.remaining + self._screened_gain()
+            else:
+                missed = before - point.value - model.seen["predicted"]
+                left = model.seen["rest"] + MISSED * missed * missed / model.seen["predicted"]
             if (left <= enough and (not self.certify or self._bound(point) <= enough)) or must_hurry():
                 break
         return left
@@ -542,9 +548,3 @@ class _PathModel(Model):
         )
         self.seen["predicted"] = step.decrease
         return step
-
-    def outcome(self, search: Globalisation) -> tuple[float, float]:
-        """The decrease predicted by the last step, and what the model still had to gain."""
-        if isinstance(search, OrthantSearch):
-            return search.predicted, (self.xi if search.solved else 0.5) * search.predicted
-        return self.seen["predicted"], self.seen["rest"]

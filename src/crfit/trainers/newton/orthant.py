@@ -9,8 +9,9 @@ and minimises there the model with the exact Hessian H of f
     Q(s) = v.s + s.(H + B) s / 2,      w + s in the orthant
 
 In cycles: conjugate gradients on the free weights, until the residual is small or too many of the free
-weights have crossed zero; those are then set to 0 and stay there in this step, which costs one product. If Q
-does not fall by that, the cycle is shortened, at last to one diagonally scaled gradient step. Projecting only
+weights have crossed zero; those are then set to 0 and stay there in this step, which costs one product. The
+next cycle goes on from the last direction, without those weights. If Q does not fall by that, the cycle is
+shortened, at last to one diagonally scaled gradient step. Projecting only
 at the end of all conjugate gradients does not work: attributes that mostly occur together compensate each
 other's large weights of opposite sign.
 
@@ -23,6 +24,15 @@ so that a step along one weight is at most `reach`, which is doubled or halved b
 the optimum v is small and B is 0. The metric is (1 - mix) l2 + mix h + B.
 
 A line search on F follows, projected onto the orthant; the full step nearly always passes.
+
+A run that ends at a distance to the optimum gives it as `wanted`. What Q could still fall after n products is
+estimated as if n more gained as much as the last third of them did,
+
+    left = n (mean gain of the last third),     at least (1 - n / 50) (left of the step before - gains)
+
+because the first products of a step say little. Conjugate gradients end when that is at most 0.8 of `wanted`,
+or 0.3 of the gains so far: the model is not worth more. What Q mispredicted by e, of a decrease m, adds 4
+e^2 / m (`crfit.trainers.newton.globalisation`).
 
 References
 ----------
@@ -40,7 +50,15 @@ from typing import Any
 
 from crfit import vectors
 from crfit.trainers.newton.conjugate_gradient import Workspace, mixed
-from crfit.trainers.newton.globalisation import MAX_TRIALS, MISSED, SUFFICIENT, Globalisation, Model, Move, Point
+from crfit.trainers.newton.globalisation import (
+    MAX_TRIALS,
+    MISSED,
+    SUFFICIENT,
+    Globalisation,
+    Model,
+    Move,
+    Point,
+)
 from crfit.trainers.wolfe_search import backtracking
 from crfit.training.interrupts import must_hurry
 from crfit.training.stopping import StopReason
@@ -53,29 +71,29 @@ MAX_PRODUCTS = 100
 #: A cycle of k >= 5 products ends when more than 0.1 / k of the free weights have crossed zero.
 CROSSED = 0.1
 SHORTEST = 5
-KEEP = True
 #: Lengths of a cycle that are tried until Q falls.
 LENGTHS = 1.0, 0.25, 0.0625, 0.015625
 #: `reach` at the start, and its range.
 REACH = 1.0
-REACHES = 0.05, 4.0
+REACHES = 0.05, 64.0
 #: Q predicts F badly or well: share of the predicted decrease.
 POOR, GOOD = 0.25, 0.75
-
-
-FEWEST, ENOUGH, REST = 5, 0.8, 0.3
-SHARE = 3
-
+#: With `wanted`, conjugate gradients end when `left` is below the first share of it, or the second of the
+#: gains, but not before so many products.
+ENOUGH, REST = 0.8, 0.3
+FEWEST = 5
+#: Products after which `left` does not depend on the step before.
 TRUSTED = 50
-POORER = 0.5
+
 
 class OrthantSearch(Globalisation):
     """Minimises the model in the orthant of the point, then searches along the projected step."""
 
-    def __init__(self) -> None:
-        self.reach = REACH
+    def __init__(self, longest: float = REACHES[1]) -> None:
+        self.reach, self.longest = REACH, longest
         self.predicted = 0.0  # decrease of the model in the last step
-        self.before = 0.0  # what F could still fall before the step, 0 if unknown
+        self.model_left = 0.0  # what the model of the last step could still fall, 0 if unknown
+        self.remaining = math.inf  # what F could still fall after the last step, if known
         self.screened: Any = None  # bool[n_weights], weights that stay at 0; None: none
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
@@ -98,14 +116,13 @@ class OrthantSearch(Globalisation):
             return Move(0.0, face.products, 0, StopReason.LINE_SEARCH, "no step lowers the objective")
         kept = (point.value - accepted.value) / face.decrease if face.decrease > 0.0 else 0.0
         if accepted.trials > 1 or kept < POOR:
-            self.reach = max(POORER * self.reach, REACHES[0])
+            self.reach = max(0.5 * self.reach, REACHES[0])
         elif kept > GOOD:
-            self.reach = min(2.0 * self.reach, REACHES[1])
-        missed = (point.value - accepted.value) - face.decrease
-        self.left = math.inf
+            self.reach = min(2.0 * self.reach, self.longest)
+        self.model_left, self.remaining = face.left(), math.inf
         if accepted.trials == 1 and face.decrease > 0.0:
-            self.left = face.left() + MISSED * missed * missed / face.decrease
-        self.before = face.left() if face.gains else 0.0
+            missed = point.value - accepted.value - face.decrease
+            self.remaining = self.model_left + MISSED * missed * missed / face.decrease
         point.accept()
         return Move(accepted.step, face.products, accepted.trials - 1)
 
@@ -125,30 +142,28 @@ class OrthantSearch(Globalisation):
 class _Face:
     """The model in the orthant of a point, and its approximate minimum ``work.s``."""
 
-    def __init__(
-        self, point: Point, work: Workspace, model: Model, search: OrthantSearch
-    ) -> None:
-        objective, xp, reach, screened = point.objective, point.objective.xp, search.reach, search.screened
+    def __init__(self, point: Point, work: Workspace, model: Model, search: OrthantSearch) -> None:
+        objective, xp = point.objective, point.objective.xp
         assert model.metric is not None
         self.objective, self.xp, self.work, self.w = objective, xp, work, point.w
         self.xi, self.max_products = model.xi, min(model.max_products, MAX_PRODUCTS)
         self.v = xp.empty_like(point.w)
         vectors.pseudo_gradient(point.w, point.g, objective.l1, self.v, point.free)
         self.orthant = xp.where(point.w != 0.0, xp.sign(point.w), -xp.sign(self.v))
-        if screened is not None:
-            self.orthant[screened] = 0.0
+        if search.screened is not None:
+            self.orthant[search.screened] = 0.0
         self.free = self.orthant != 0.0  # weights that conjugate gradients move
         self.bounded = xp.ones(len(point.w), dtype=bool)
         self.bounded[point.free] = False  # unpenalised weights have no orthant
         self.free |= ~self.bounded
-        self.damping = xp.maximum(xp.abs(self.v) / reach - model.metric, 0.0)
+        self.damping = xp.maximum(xp.abs(self.v) / search.reach - model.metric, 0.0)
         self.metric = mixed(model.metric, MIX, objective.l2, xp.empty_like(point.w), point.free)
         self.metric += self.damping
         self.hs = xp.zeros_like(point.w)  # (H + B) s
         self.products, self.decrease, self.finite, self.solved = 0, 0.0, True, False
         self.curvature = 0.0  # along the last direction
         self.gains: list[float] = []  # of conjugate gradients
-        self.wanted, self.before = model.wanted, search.before
+        self.wanted, self.left_before = model.wanted, search.model_left
         self.convex = True  # along the directions tried
 
     def minimise(self) -> None:
@@ -171,7 +186,9 @@ class _Face:
             lower = self._project(before)
             if not lower:
                 work.s[:], self.hs[:] = before, hs
-            elif self.solved:
+                self.curvature = 0.0
+            self.solved = lower and self._enough()
+            if self.solved:
                 return
             if not self.convex or (done == 1 and not lower):
                 return
@@ -186,7 +203,6 @@ class _Face:
             slope = self._direction()
             self._product(work.d, work.product)
             curvature = vectors.dot(work.d, work.product)
-            self.curvature = curvature if KEEP else 0.0
             if not curvature > 0.0:
                 self.finite = math.isfinite(curvature)
                 self.convex = False  # partial labels: the model has no minimum
@@ -204,10 +220,8 @@ class _Face:
             self.curvature = curvature
             crossed = self._crossed(work.s)
             many = k >= SHORTEST and k * int(crossed.sum()) > CROSSED * n_free
-            self.solved = self._enough()
-            if self.solved or zr <= target or many or must_hurry():
+            if zr <= target or many or self._enough() or must_hurry():
                 break
-        if not KEEP: self.curvature = 0.0
         return done
 
     def _enough(self) -> bool:
@@ -217,12 +231,12 @@ class _Face:
         return self.left() <= max(ENOUGH * self.wanted, REST * sum(self.gains))
 
     def left(self) -> float:
-        """By how much the model could still fall: as if as many iterations again gained as the last third."""
-        last = self.gains[-max(3, len(self.gains) // SHARE) :]
-        if not last:
-            return math.inf
-        n, fall = len(self.gains), sum(self.gains)
-        return max(n * sum(last) / len(last), (1.0 - n / TRUSTED) * (self.before - fall))
+        """By how much the model could still fall, by an estimate."""
+        n = len(self.gains)
+        if n == 0:
+            return self.left_before
+        last = self.gains[-max(3, n // 3) :]
+        return max(n * sum(last) / len(last), (1.0 - n / TRUSTED) * (self.left_before - sum(self.gains)))
 
     def _direction(self) -> float:
         """Sets: ``work.d``, conjugate to the last one on the free weights; return the slope along it."""
