@@ -524,7 +524,7 @@ class Run:
                     self.kept = fits.state()
                     if outcome.score > best and self.kept and start is None:
                         best = outcome.score
-                        chosen = {name: self.kept[name] for name in ("w", "l2", "l1", "age", "reach")}
+                        chosen = {name: self.kept[name] for name in ("w", "l2", "l1", "age", "reach", "gap")}
                         self.starts[key] = {**chosen, "stage": self.stage_begin}
                     if time.perf_counter() - self.saved > SAVE_EVERY:
                         self._save()

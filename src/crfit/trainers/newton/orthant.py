@@ -30,7 +30,8 @@ estimated as if n more gained as much as the last third of them did,
 
     left = n (mean gain of the last third),     at least (1 - n / 50) (left of the step before - gains)
 
-because the first products of a step say little. Conjugate gradients end when that is at most 0.8 of `wanted`,
+because the first products of a step say little. On a path the error of the last point stays for a while: its
+estimate is added, times the same 1 - n / 50. Conjugate gradients end when that is at most 0.8 of `wanted`,
 or 0.3 of the gains so far: the model is not worth more. What Q mispredicted by e, of a decrease m, adds 4
 e^2 / m (`crfit.trainers.newton.globalisation`).
 
@@ -92,6 +93,9 @@ class OrthantSearch(Globalisation):
     def __init__(self, longest: float = REACHES[1]) -> None:
         self.reach, self.longest = REACH, longest
         self.predicted = 0.0  # decrease of the model in the last step
+        self.carried = (
+            0.0  # what the optimum was missed by for other penalties, which the first step inherits
+        )
         self.model_left = 0.0  # what the model of the last step could still fall, 0 if unknown
         self.remaining = math.inf  # what F could still fall after the last step, if known
         self.screened: Any = None  # bool[n_weights], weights that stay at 0; None: none
@@ -119,7 +123,7 @@ class OrthantSearch(Globalisation):
             self.reach = max(0.5 * self.reach, REACHES[0])
         elif kept > GOOD:
             self.reach = min(2.0 * self.reach, self.longest)
-        self.model_left, self.remaining = face.left(), math.inf
+        self.model_left, self.carried, self.remaining = face.left(), 0.0, math.inf
         if accepted.trials == 1 and face.decrease > 0.0:
             missed = point.value - accepted.value - face.decrease
             self.remaining = self.model_left + MISSED * missed * missed / face.decrease
@@ -163,7 +167,7 @@ class _Face:
         self.products, self.decrease, self.finite, self.solved = 0, 0.0, True, False
         self.curvature = 0.0  # along the last direction
         self.gains: list[float] = []  # of conjugate gradients
-        self.wanted, self.left_before = model.wanted, search.model_left
+        self.wanted, self.left_before, self.carried = model.wanted, search.model_left, search.carried
         self.convex = True  # along the directions tried
 
     def minimise(self) -> None:
@@ -235,8 +239,9 @@ class _Face:
         n = len(self.gains)
         if n == 0:
             return self.left_before
-        last = self.gains[-max(3, n // 3) :]
-        return max(n * sum(last) / len(last), (1.0 - n / TRUSTED) * (self.left_before - sum(self.gains)))
+        last, doubt = self.gains[-max(3, n // 3) :], max(0.0, 1.0 - n / TRUSTED)
+        own = n * sum(last) / len(last)
+        return max(own + doubt * self.carried, doubt * (self.left_before - sum(self.gains)))
 
     def _direction(self) -> float:
         """Sets: ``work.d``, conjugate to the last one on the free weights; return the slope along it."""
