@@ -24,7 +24,7 @@ quadratic model Q: what conjugate gradients still gained in their last products,
                                      m predicted, F fell by m + e
 
 and with l1 > 0 as `crfit.trainers.newton.orthant` does. Part of the error of the last point stays: its own
-`left` is added, times 1 - k / 50, unless the tolerance is rough.
+`left` is added, times 1 - k / 100, unless the tolerance is rough.
 This is an estimate. The bound by strong convexity always holds,
 
     F(w) - F* <= |g|^2 / (2 l2)                           g the (pseudo-)gradient
@@ -56,7 +56,7 @@ from crfit.errors import CapabilityError, OptionError
 from crfit.trainers.newton.conjugate_gradient import ModelStep, Workspace, minimise_model, mixed
 from crfit.trainers.newton.globalisation import MISSED, Globalisation, LineSearch, Model, Point
 from crfit.trainers.newton.newton_cg import NewtonCG
-from crfit.trainers.newton.orthant import TRUSTED, OrthantSearch
+from crfit.trainers.newton.orthant import OrthantSearch
 from crfit.training.interrupts import InterruptGuard, hurry_when, must_hurry
 from crfit.training.loop import minimise
 from crfit.training.stopping import Stop
@@ -89,6 +89,8 @@ STEP_PRODUCTS = 25
 #: is this share of the tolerance. With 0.35 as the second, points end up to 1.6 tolerances above the optimum.
 XI_ORTHANT, ENOUGH_ORTHANT = (0.9, 0.3, 0.5), 0.1
 ROUGH = 0.01
+#: Products after which the error of the last point is gone, without l1.
+TRUSTED = 100
 #: Longest step along one weight in an orthant.
 REACH = 1.0
 #: Longest prediction, relative to the last step in log l2.
