@@ -24,7 +24,7 @@ quadratic model Q: what conjugate gradients still gained in their last products,
                                      m predicted, F fell by m + e
 
 and with l1 > 0 as `crfit.trainers.newton.orthant` does. Part of the error of the last point stays: its own
-`left` is added, times 1 - k / 100, unless the tolerance is rough.
+`left` is added, times 1 - k / 200, unless the tolerance is rough.
 This is an estimate. The bound by strong convexity always holds,
 
     F(w) - F* <= |g|^2 / (2 l2)                           g the (pseudo-)gradient
@@ -90,7 +90,7 @@ STEP_PRODUCTS = 25
 XI_ORTHANT, ENOUGH_ORTHANT = (0.9, 0.3, 0.5), 0.1
 ROUGH = 0.01
 #: Products after which the error of the last point is gone, without l1.
-TRUSTED = 100
+TRUSTED = 200
 #: Longest step along one weight in an orthant.
 REACH = 1.0
 #: Longest prediction, relative to the last step in log l2.
