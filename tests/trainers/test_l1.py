@@ -157,7 +157,9 @@ def test_a_step_stays_in_its_orthant_and_lowers_the_model():
     point, work = Point(problem, w), Workspace(w, np)
     point.evaluate_start()
     model = Model(0.1, False, problem.hessian_diagonal(), 250)
-    face = orthant._Face(point, work, model, reach=0.5)
+    search = orthant.OrthantSearch()
+    search.reach = 0.5
+    face = orthant._Face(point, work, model, search)
     v, s = face.v.copy(), work.s
     face.minimise()
     assert face.solved

@@ -82,7 +82,7 @@ def test_the_choice_is_not_one_that_was_dropped(dataset):
     assert not any(found.trials[i].dropped for i in (*found.finished, found.best, found.one_standard_error))
 
 
-@pytest.mark.parametrize("stop_after", [1, 4, 9, 13])
+@pytest.mark.parametrize("stop_after", [1, 4, 9, 12, 15, 17])
 def test_resumed_at_any_candidate_with_identical_results(dataset, folds, tmp_path, stop_after, monkeypatch):
     monkeypatch.setattr(searching, "SAVE_EVERY", 0.0)
     whole = tune(dataset, GRID, OPTIONS, folds=folds, refine=1)
@@ -195,6 +195,27 @@ def test_tour_starts_strong_and_goes_to_neighbours():
         for a, b in pairwise(order)
     ]
     assert max(steps) == pytest.approx(1.0)
+
+
+def test_tour_starts_near_known_weights():
+    candidates = [Candidate(l2, l1) for l2 in (0.1, 1.0, 10.0) for l1 in (0.5, 0.05)]
+    assert candidates[tour(candidates, (1.2, 0.04))[0]] == Candidate(1.0, 0.05)
+
+
+def test_survivors_start_from_their_fold_and_are_exact_on_all(dataset, folds, monkeypatch):
+    begun = []
+    prepare = searching.Fits._prepare
+
+    def note(self, stage, kept):
+        begun.append((stage.fold, stage.tol, kept is not None))
+        prepare(self, stage, kept)
+
+    monkeypatch.setattr(searching.Fits, "_prepare", note)
+    tune(dataset, GRID, OPTIONS, folds=folds, tol=1e-4)
+    loose = [fold for fold, tol, _ in begun if tol == searching.LOOSE]
+    assert loose == list(range(len(loose)))
+    assert sorted(fold for fold, tol, _ in begun if tol == 1e-4) == list(range(len(folds)))
+    assert all(warm == (tol == 1e-4 and fold in loose) for fold, tol, warm in begun)
 
 
 def test_folds_are_a_partition(dataset):

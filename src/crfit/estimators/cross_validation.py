@@ -213,8 +213,7 @@ class CRFCV(_Searched, CRF):
         The candidates themselves, in place of `l2`, `l1` and `grid`: ``[{"l2": 0.1, "l1": 0.5}, ...]``.
     halving : bool, default=True
         Whether to drop candidates: all are trained on the first fold, and after every fold the best third
-        stays, at least three. The first two folds are trained to a gap of 3 % at first; the survivors are
-        trained on all folds to `tol`.
+        stays, at least three, all to a gap of 3 %. The survivors are trained on all folds to `tol`.
     refine : int, default=0
         Rounds that add penalties between the best candidate and its neighbours.
     choice : {"best", "one_standard_error"}, default="best"

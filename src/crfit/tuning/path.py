@@ -20,8 +20,11 @@ they could gain is part of the estimated distance, so that the steps go on if it
 How far F is above its minimum (`PathPoint.gap`, relative) is estimated after each Newton step from the
 quadratic model Q: what conjugate gradients still gained in their last products, and what Q mispredicted,
 
-    left = k gain_k + |(F_before - F) - predicted|,     k products, the last of which gained gain_k
+    left = 2 k gain + 4 e^2 / m,     k products, gain the mean of their last third;
+                                     m predicted, F fell by m + e
 
+and with l1 > 0 as `crfit.trainers.newton.orthant` does. Part of the error of the last point stays: its own
+`left` is added, times 1 - k / 200, unless the tolerance is rough.
 This is an estimate. The bound by strong convexity always holds,
 
     F(w) - F* <= |g|^2 / (2 l2)                           g the (pseudo-)gradient
@@ -51,7 +54,7 @@ from crfit.checks import check_number
 from crfit.engines.objective import Curvature
 from crfit.errors import CapabilityError, OptionError
 from crfit.trainers.newton.conjugate_gradient import ModelStep, Workspace, minimise_model, mixed
-from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Point
+from crfit.trainers.newton.globalisation import MISSED, Globalisation, LineSearch, Model, Point
 from crfit.trainers.newton.newton_cg import NewtonCG
 from crfit.trainers.newton.orthant import OrthantSearch
 from crfit.training.interrupts import InterruptGuard, hurry_when, must_hurry
@@ -66,8 +69,9 @@ __all__ = ["Continuation", "PathPoint", "path"]
 
 #: Share of the diagonal in the preconditioner.
 MIX = 0.3
-#: Conjugate gradients end when k gain_k is at most this share of their decrease so far, or of the tolerance.
-XI, ENOUGH = 0.3, 0.03
+#: Conjugate gradients end when k gain_k is at most the first share of their decrease so far, or what they
+#: could still gain at most the second of the tolerance.
+XI, ENOUGH = 0.3, 0.2
 #: But not before so many products, unless the gradient is zero.
 FEWEST = 4
 #: The same for the slope of the path.
@@ -83,8 +87,12 @@ STEP_PRODUCTS = 25
 #: Residual at which conjugate gradients end in an orthant: at most the first, and no less than the second, or
 #: than the third for a tolerance of `ROUGH` or more; in between where half the squared residual in the metric
 #: is this share of the tolerance. With 0.35 as the second, points end up to 1.6 tolerances above the optimum.
-XI_ORTHANT, ENOUGH_ORTHANT = (0.9, 0.2, 0.5), 0.1
+XI_ORTHANT, ENOUGH_ORTHANT = (0.9, 0.3, 0.5), 0.1
 ROUGH = 0.01
+#: Products after which the error of the last point is gone, without l1.
+TRUSTED = 200
+#: Longest step along one weight in an orthant.
+REACH = 1.0
 #: Longest prediction, relative to the last step in log l2.
 LONGEST = 2.5
 
@@ -243,7 +251,8 @@ class Continuation:
         self._before: tuple[Vector, float, float] | None = None  # the optimum before, and its penalties
         self._diagonal: Vector | None = None  # of the Hessian, without l2
         self._age = 0  # points since then
-        self._orthant = OrthantSearch()
+        self._gap = 0.0  # of the last point, at most tol
+        self._orthant = OrthantSearch(REACH)
 
     def __enter__(self) -> Continuation:
         return self
@@ -291,6 +300,7 @@ class Continuation:
         weights = to_numpy(point.w).copy()
         weights.flags.writeable = False
         scale = max(abs(point.value), 1e-300)
+        self._gap = min(gap / scale, self.tol) if self.tol < ROUGH else 0.0
         return PathPoint(
             l2,
             l1,
@@ -308,6 +318,7 @@ class Continuation:
         assert self._point is not None
         objective = self.objective
         kept: dict[str, Any] = {"w": to_numpy(self._point.w), "age": self._age, "reach": self._orthant.reach}
+        kept["gap"] = self._gap
         kept |= {"l2": objective.l2, "l1": objective.l1}
         if self._before is not None:
             w, l2, l1 = self._before
@@ -322,6 +333,7 @@ class Continuation:
         objective.l2, objective.l1 = float(state["l2"]), float(state["l1"])
         as_vector = objective.xp.array
         self._age, self._orthant.reach = int(state["age"]), float(state["reach"])
+        self._gap = min(float(state["gap"]), self.tol)
         if "before" in state:
             penalties = float(state["before_l2"]), float(state["before_l1"])
             self._before = as_vector(state["before"]), *penalties
@@ -424,8 +436,9 @@ class Continuation:
         point, objective = self._point, self.objective
         assert point is not None
         self._age += 1
+        self._orthant.model_left, self._orthant.carried = 0.0, self._gap * abs(point.value)
         search: Globalisation = self._orthant if objective.l1 > 0.0 else LineSearch()
-        left = math.inf
+        left, products = math.inf, 0
         for _ in range(MAX_STEPS):
             if point.grad_norm == 0.0:
                 return 0.0
@@ -436,8 +449,13 @@ class Continuation:
             if move.stop is not None:
                 self._begin(point.w)  # value and gradient as a resumed run computes them
                 break
-            predicted, rest = model.outcome(search)
-            left = rest + abs(before - point.value - predicted) + self._screened_gain()
+            if objective.l1 > 0.0:
+                left = self._orthant.remaining + self._screened_gain()
+            else:
+                missed = before - point.value - model.seen["predicted"]
+                products += move.products
+                left = model.seen["rest"] + max(0.0, 1.0 - products / TRUSTED) * model.carried
+                left += MISSED * missed * missed / model.seen["predicted"]
             if (left <= enough and (not self.certify or self._bound(point) <= enough)) or must_hurry():
                 break
         return left
@@ -454,7 +472,9 @@ class Continuation:
             most, fine, rough = XI_ORTHANT
             least = rough if self.tol >= ROUGH else fine
             xi = min(most, max(least, math.sqrt(2.0 * ENOUGH_ORTHANT * enough / square)))
-        return _PathModel(xi, True, metric, most_products, ENOUGH * enough, norm)
+        wanted = enough if objective.l1 > 0.0 else 0.0
+        carried = self._gap * abs(point.value)
+        return _PathModel(xi, True, metric, most_products, wanted, ENOUGH * enough, norm, carried)
 
     def _bound(self, point: Point) -> float:
         l2, free = self._least_l2(), self.objective.free
@@ -516,16 +536,20 @@ class _PathModel(Model):
 
     enough: float = 0.0  # gain k gain_k at which conjugate gradients end
     norm: float = 0.0  # if positive, the norm of the residual instead
+    carried: float = 0.0  # what the last point was missed by
     seen: dict[str, float] = field(default_factory=dict)
 
     def minimise(self, point: Point, work: Workspace, radius: float = math.inf) -> ModelStep:
         """Minimise the model at the point. Sets: `seen`."""
+        gains: list[float] = []
 
         def enough(products: int, gain: float, residual: Vector) -> bool:
-            self.seen["rest"] = products * gain
+            gains.append(gain)
+            last = gains[-max(3, products // 3) :]
+            self.seen["rest"] = 2.0 * products * sum(last) / len(last)
             if self.norm > 0.0:
                 return vectors.dot(residual, residual) <= self.norm * self.norm
-            return products >= FEWEST and products * gain <= self.enough
+            return products >= FEWEST and self.seen["rest"] <= self.enough
 
         step = minimise_model(
             point.objective.hvp,
@@ -539,9 +563,3 @@ class _PathModel(Model):
         )
         self.seen["predicted"] = step.decrease
         return step
-
-    def outcome(self, search: Globalisation) -> tuple[float, float]:
-        """The decrease predicted by the last step, and what the model still had to gain."""
-        if isinstance(search, OrthantSearch):
-            return search.predicted, (self.xi if search.solved else 0.5) * search.predicted
-        return self.seen["predicted"], self.seen["rest"]

@@ -4,9 +4,9 @@
     their penalties                  a tour: from the strongest on, always to the nearest in (log l2, log l1),
                                      each optimum from the previous one (`crfit.tuning.path`)
     folds                            one after the other; a fold is trained on its own sequences alone
-    halving                          all candidates on the first fold; after every fold the best third stays,
-                                     at least three; the first two folds are trained to a gap of 3 % at first,
-                                     and to the tolerance for the survivors, as the other folds
+    halving                          all candidates on the first fold, to a gap of 3 %; after every fold the
+                                     best third stays, at least three; those are then trained to the
+                                     tolerance on all folds, from the best weights of each
 
 Trainers other than `auto` train each candidate from zero. The result depends on the seed, not on the number
 of threads or on interruptions: a state is a position in this order with the weights there.
@@ -63,13 +63,13 @@ Variants: TypeAlias = Mapping[Variant, tuple[Dataset, Dataset | None]]
 #: Scores a model, with the weights before zeros were dropped, on held-out sequences; larger is better.
 Scorer: TypeAlias = Callable[[Model, Vector, NDArray[np.int64]], float]
 
-#: Relative gap of the first two folds when halving, and of everything else.
+#: Relative gap while candidates are dropped, and of everything else.
 LOOSE, TOL = 3e-2, 1e-3
 #: One in so many candidates stays, at least so many.
 FACTOR, FEWEST = 3, 3
 #: The state is written at most every so many seconds.
 SAVE_EVERY = 5.0
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -268,13 +268,16 @@ def make_folds(dataset: Dataset, cv: int, seed: int) -> list[Fold]:
     return [(np.delete(ids, np.sort(part)), np.sort(part).astype(np.int64)) for part in parts]
 
 
-def tour(candidates: Sequence[Candidate]) -> list[int]:
-    """Order of warm starts: from the strongest penalties on, always to the nearest one left."""
+def tour(candidates: Sequence[Candidate], start: tuple[float, float] | None = None) -> list[int]:
+    """Order of warm starts: from `start` (l2, l1) or the strongest penalties on, to the nearest one left."""
     if not candidates:
         return []
     places = np.array([[_level(c.l2), _level(c.l1)] for c in candidates])
     left = list(range(len(candidates)))
     at = max(left, key=lambda i: (*_strength(candidates[i]), -i))
+    if start is not None:
+        here = np.array([_level(penalty) for penalty in start])
+        at = min(left, key=lambda i: (float(np.sum((places[i] - here) ** 2)), i))
     order = [at]
     left.remove(at)
     while left:
@@ -395,6 +398,7 @@ class Run:
         self.done = 0  # fits so far
         self.skip = 0  # fits that the state has
         self.kept: dict[str, Any] = {}  # state of the continuation after them
+        self.starts: dict[tuple[int, int], dict[str, Any]] = {}  # best weights by fold and options
         self.saved = self.begin = time.perf_counter()
         self.before = 0.0  # seconds of the runs before
         self.durations: list[float] = []
@@ -433,10 +437,12 @@ class Run:
         self._save()
 
     def _stages(self) -> list[Stage]:
-        plan = [Stage(fold, self.tol) for fold in range(len(self.folds))]
-        n_loose = min(2, len(plan) - 1) or 1
-        loose = [Stage(stage.fold, max(LOOSE, self.tol)) for stage in plan[:n_loose]]
-        return [*loose, *plan[n_loose:], *plan[:n_loose]] if self.halves else plan
+        plan, n = [Stage(fold, self.tol) for fold in range(len(self.folds))], self.n_given
+        loose: list[Stage] = []
+        while self.halves and len(loose) < len(plan) and n > FEWEST:
+            loose.append(replace(plan[len(loose)], tol=max(LOOSE, self.tol)))
+            n = _n_kept(n)
+        return [*loose, *plan[::-1]] if loose else plan
 
     def _best_of(self, alive: list[int]) -> list[int]:
         """The candidates that stay."""
@@ -492,14 +498,20 @@ class Run:
         self.stage_begin = self.done
         for i in alive:
             groups.setdefault(trials[i].candidate.options, []).append(i)
-        for members in groups.values():
-            order = [members[k] for k in tour([trials[i].candidate for i in members])]
+        for options, members in groups.items():
+            key = stage.fold, next(i for i, one in enumerate(trials) if one.candidate.options == options)
+            start = self.starts.get(key)
+            if start is not None and int(start["stage"]) == self.stage_begin:
+                start = None  # of this stage, which is resumed
+            near = None if start is None else (float(start["l2"]), float(start["l1"]))
+            order = [members[k] for k in tour([trials[i].candidate for i in members], near)]
             if self.done + len(order) <= self.skip:
                 self.done += len(order)
                 continue
             first = max(0, self.skip - self.done)
-            with Fits(self, stage, trials[order[0]].candidate, self.kept if first else None) as fits:
+            with Fits(self, stage, trials[order[0]].candidate, self.kept if first else start) as fits:
                 self.done += first
+                best = max((trials[i].scores[stage.fold] for i in order[:first]), default=-math.inf)
                 for i in order[first:]:
                     begin = time.perf_counter()
                     with hurry_when(interrupted):
@@ -510,6 +522,10 @@ class Run:
                         return False
                     self._note(trials[i], stage, outcome, time.perf_counter() - begin)
                     self.kept = fits.state()
+                    if outcome.score > best and self.kept and start is None:
+                        best = outcome.score
+                        chosen = {name: self.kept[name] for name in ("w", "l2", "l1", "age", "reach", "gap")}
+                        self.starts[key] = {**chosen, "stage": self.stage_begin}
                     if time.perf_counter() - self.saved > SAVE_EVERY:
                         self._save()
                     if callback is not None:
@@ -577,6 +593,8 @@ class Run:
         if self.path is None:
             return
         arrays = {f"kept/{name}": np.asarray(value) for name, value in self.kept.items()}
+        for (fold, i), start in self.starts.items():
+            arrays |= {f"start/{fold}/{i}/{name}": np.asarray(value) for name, value in start.items()}
         records = []
         for i, trial in enumerate(self.search.trials):
             names = ("n_nonzero", "passes", "seconds", "dropped")
@@ -612,6 +630,10 @@ class Run:
             raise OptionError("resume", str(self.path), remedy)
         trials = self.search.trials
         self.kept = {name[5:]: value for name, value in arrays.items() if name.startswith("kept/")}
+        for path, value in arrays.items():
+            if path.startswith("start/"):
+                _, fold, i, name = path.split("/")
+                self.starts.setdefault((int(fold), int(i)), {})[name] = value
         self.skip, self.before = done, float(header["seconds"])
         self.survivors = [list(map(int, kept)) for kept in header["survivors"]]
         for new in header["added"]:
