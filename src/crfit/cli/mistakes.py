@@ -65,7 +65,7 @@ def _tokens(data: Labelled, dataset: Dataset) -> Iterator[list[Any]]:
     """What the file has for each token, without the label: cells, or attributes."""
     for lines in text.sequence_lines(data.source, dataset):
         if data.input_format == "jsonl":
-            record = json.loads(lines[0])
+            record = json.loads(lines[0], strict=False)
             tokens = record.get("tokens", record.get("attributes"))
             yield [tokens] if data.items else tokens
         elif data.input_format == "crfsuite":

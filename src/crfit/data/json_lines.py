@@ -43,7 +43,7 @@ def other_members(data: bytes) -> Iterator[list[Member]]:
         ):
             key = data[begin + 1 : key_end - 1].decode("utf-8", "surrogateescape")
             if "\\" in key:
-                key = json.loads(f'"{key}"')
+                key = json.loads(f'"{key}"', strict=False)  # control characters, as the reader takes them
             if key in _READ or (key == "tokens" and not _strings(data[key_end:end])):
                 continue
             found.append(Member(key, data[begin:end].decode("utf-8", "surrogateescape")))
