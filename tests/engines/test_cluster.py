@@ -230,6 +230,14 @@ def test_a_scheduler_that_is_not_there():
     assert time.monotonic() - begin < 20
 
 
+@pytest.mark.parametrize("address", ["local", "10.0.0.1", "tcp://", "tcp://a:b", "http://localhost:80", ""])
+def test_an_address_that_cannot_be_read(address, monkeypatch):
+    # A client with such an address waits a minute when the program ends, and prints a traceback.
+    monkeypatch.setattr(distributed, "Client", lambda *given, **options: pytest.fail("a client was made"))
+    with pytest.raises(OptionError, match=r"no scheduler answers there .*: give tcp://HOST:PORT"):
+        Cluster(address)
+
+
 @pytest.mark.parametrize(("options", "message"), [
     ({"wire": "float16"}, "wire='float16': choose"),
     ({"patience": -1}, "patience=-1"),

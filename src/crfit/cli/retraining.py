@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +42,10 @@ class Old:
 
 
 def load_old(given: dict[str, Any], named: Collection[str]) -> Old:
-    """Load the old models. Sets: template and options of the problem in `given`, except those in `named`."""
+    """Load the old models. Sets: template and options of the problem in `given`, except those in `named`.
+
+    Shards have their own features and `min_count`.
+    """
     if given["init"] is not None and given["resume"] is not None:
         remedy = "--resume continues a run exactly, --init starts a new one: leave one of the two out"
         raise OptionError("init", given["init"], remedy)
@@ -50,22 +54,27 @@ def load_old(given: dict[str, Any], named: Collection[str]) -> Old:
     if model is None or given["resume"] is not None:  # a checkpoint has the options
         return found
     handles = trainers.describe(given["trainer"]).handles
+    indexed = any(os.path.isdir(name) for name in given["files"])
     taken = []
     for name in _TAKEN:
         if name in named or name not in model.options or (name in ("l1", "l2") and name not in handles):
+            continue
+        if indexed and name == "min_count":
             continue
         if model.options[name] != given[name]:
             given[name] = model.options[name]
             taken.append(f"{name}={given[name]}" if name != "costs" else "costs")
     if (
         model.template is not None
+        and not indexed
         and given["template"] is None
         and given["features"] is None
         and given["input_format"] in (None, "columns")
     ):
         given["template"] = model.template
         taken.insert(0, "template")
-    if model.features is not None and given["features"] is None and given["template"] is None:
+    makes_own = indexed or given["features"] is not None or given["template"] is not None
+    if model.features is not None and not makes_own:
         given["features"] = model.features
         taken.insert(0, "features")
     if taken and not given["no_progress"]:

@@ -157,6 +157,7 @@ class Cluster:
             )
             return distributed.Client(self._local, set_as_default=False)
         try:
+            _check_address(distributed.comm, address)
             return distributed.Client(address, set_as_default=False, timeout=min(self.wait, 30.0))
         except (OSError, ValueError, TimeoutError) as error:
             remedy = f"no scheduler answers there ({error}): give tcp://HOST:PORT or local[N]"
@@ -169,6 +170,14 @@ def _imported() -> Any:
     except ImportError:
         raise ClusterError('a cluster needs Dask: pip install "crfit[dask]"') from None
     return distributed
+
+
+def _check_address(comm: Any, address: str) -> None:
+    """Raise ValueError unless Dask can read the address; its client would then wait a minute to close."""
+    scheme, place = comm.parse_address(address)
+    comm.registry.get_backend(scheme)
+    if scheme in ("tcp", "tls"):
+        comm.parse_host_port(place)
 
 
 def _local_size(text: str) -> tuple[int, int]:
