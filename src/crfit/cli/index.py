@@ -34,8 +34,8 @@ _OPTIONS = [
             "--shard-size MB",
             "About how large a shard is, in megabytes; reading takes several times as much for each thread.",
             {
-                "default": SHARD_BYTES / MEGABYTE,
-                "show_default": f"{SHARD_BYTES / MEGABYTE:g}",
+                "default": round(SHARD_BYTES / MEGABYTE),
+                "show_default": True,
                 "type": click.FloatRange(min=0, min_open=True),
             },
         ),
