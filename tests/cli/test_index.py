@@ -96,6 +96,8 @@ def test_shards_keep_their_own_features_and_minimum_count(call, recipes, shards,
     call("train", recipes / "train.columns", "-m", old, *how, *more, code=0)
     ran = call("train", shards, "-m", new, "--init", old, "--max-iter", 2, code=0)
     assert f"from {old}: l2=0.5\n" in ran.err
+    # Without the text there is nothing that a model with other features could be scored on.
+    assert ("wrong before" in ran.out) == (not how)
     model = load(new)
     assert (model.options["l2"], model.options["min_count"]) == (0.5, 0)
     assert model.template is not None

@@ -133,16 +133,22 @@ def compare(
             name, old.model.evaluate(own, n_threads=n_threads), model.evaluate(data, n_threads=n_threads)
         )
         for name, data, own in parts
+        if own is not None
     ]
 
 
 def _as_before(
     old: Model, new: Model, data: Dataset, sources: list[text.Input], given: dict[str, Any], n_threads: int
-) -> Dataset:
-    """The data as the old model reads it from the texts, if it makes its attributes in another way."""
+) -> Dataset | None:
+    """The data as the old model reads it from the texts, if it makes its attributes in another way.
+
+    None without texts, as for shards.
+    """
     makers = [(one.template and one.template.text, one.features and one.features.text) for one in (old, new)]
-    if makers[0] == makers[1] or not any(makers[0]) or not sources:
+    if makers[0] == makers[1] or not any(makers[0]):
         return data
+    if not sources:
+        return None
     return partial(given, annotated.hide_unknown(old.read(sources, n_threads=n_threads)))
 
 
