@@ -89,6 +89,21 @@ def test_an_old_model_to_start_from(call, recipes, shards, tmp_path):  # noqa: F
     ran = call("train", shards, "-m", new, "--toward", old, "--max-iter", 3, "-q", code=0)
 
 
+@pytest.mark.parametrize("how", [[], ["--features", "default"]])
+def test_shards_keep_their_own_features_and_minimum_count(call, recipes, shards, tmp_path, how):  # noqa: F811
+    old, new = tmp_path / "old", tmp_path / "new"
+    more = ["--l2", 0.5, "--min-count", 2, "--max-iter", 2, "-q"]
+    call("train", recipes / "train.columns", "-m", old, *how, *more, code=0)
+    ran = call("train", shards, "-m", new, "--init", old, "--max-iter", 2, code=0)
+    assert f"from {old}: l2=0.5\n" in ran.err
+    # Without the text there is nothing that a model with other features could be scored on.
+    assert ("wrong before" in ran.out) == (not how)
+    model = load(new)
+    assert (model.options["l2"], model.options["min_count"]) == (0.5, 0)
+    assert model.template is not None
+    assert model.features is None
+
+
 def test_the_report(call, recipes, tmp_path):  # noqa: F811
     ran = call("index", recipes / "train.columns", "-o", tmp_path / "a")
     assert "no --template: using a window of five tokens over 2 columns" in ran.err

@@ -88,6 +88,16 @@ def test_files_are_sampled_in_full(tmp_path, monkeypatch):
     assert max(len(piece.text.data) for piece in pieces) <= 1002
 
 
+@pytest.mark.parametrize("where", [0, 200_000])
+def test_samples_have_the_first_line(tmp_path, monkeypatch, where):
+    monkeypatch.setattr(streams, "BLOCK_BYTES", 1000)
+    text = b"a" * where + b"\tb\tC\n" + b"d\te\tF\n" * 100_000
+    (tmp_path / "f").write_bytes(text)
+    stream = Stream(tmp_path / "f")
+    assert stream.sample().data == text[: max(where + 5, streams.SAMPLE_BYTES + 1)]
+    assert b"".join(piece.text.data for piece in stream.pieces(by_line=False)) == text
+
+
 def test_pieces_of_a_size():
     blocks = [b"a\n\nb\n", b"\nc\n\n", b"d\n", b"e\n\n", b"f\n\ng"]
     sizes = iter([4, 4, 1, 100])

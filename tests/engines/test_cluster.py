@@ -1,10 +1,13 @@
 """Training on processes of Dask: the same bytes, whoever computes, dies, freezes or joins."""
 
+import asyncio
+import gc
 import os
 import signal
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from crfit.data.indexing import index_files
 from crfit.data.shards import Shards
 from crfit.demo import recipe_data
 from crfit.engines.cluster.holder import Node, union_of
-from crfit.engines.cluster.runner import Cluster, nodes_of, spread
+from crfit.engines.cluster.runner import Cluster, ClusterRunner, nodes_of, spread
 from crfit.engines.objective import Curvature
 from crfit.errors import ClusterError, DataError, OptionError
 from text_helpers import random_columns, write_columns
@@ -228,6 +231,57 @@ def test_a_scheduler_that_is_not_there():
     with pytest.raises(OptionError, match=r"cluster='tcp://127.0.0.1:9': no scheduler answers"):
         Cluster("tcp://127.0.0.1:9", wait=0.5)
     assert time.monotonic() - begin < 20
+
+
+@pytest.mark.parametrize("address", ["local", "10.0.0.1", "tcp://", "tcp://a:b", "http://localhost:80", ""])
+def test_an_address_that_cannot_be_read(address, monkeypatch):
+    # A client with such an address waits a minute when the program ends, and prints a traceback.
+    monkeypatch.setattr(distributed, "Client", lambda *given, **options: pytest.fail("a client was made"))
+    with pytest.raises(OptionError, match=r"no scheduler answers there .*: give tcp://HOST:PORT"):
+        Cluster(address)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+def test_an_interrupt_waits_for_processes_that_start(monkeypatch):
+    closed = []
+
+    class Starting:
+        def __init__(self, **options):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+            self.close = lambda: closed.append(True)
+
+    monkeypatch.setattr(distributed, "LocalCluster", Starting)
+    with pytest.raises(KeyboardInterrupt):
+        Cluster("local[1]")
+    assert closed == [True]
+
+
+def test_a_call_that_was_cancelled_leaves_no_error_behind():
+    unhandled = []
+
+    async def scenario():
+        async def ask(**given):
+            await lost.wait()
+            raise OSError
+
+        lost = asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
+        runner = object.__new__(ClusterRunner)
+        client = SimpleNamespace(rpc=lambda name: SimpleNamespace(actor_execute=ask))
+        runner.cluster = SimpleNamespace(client=client, patience=30.0)
+        runner._workers = {"a": SimpleNamespace(future=SimpleNamespace(key="k"))}
+        call = asyncio.ensure_future(runner._call("a", "about", ()))
+        await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        lost.set()
+        await asyncio.sleep(0.01)
+        del call
+        gc.collect()
+
+    asyncio.run(scenario())
+    assert unhandled == []
 
 
 @pytest.mark.parametrize(("options", "message"), [

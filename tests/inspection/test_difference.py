@@ -92,3 +92,9 @@ def test_data_must_be_the_same(pair):
     data = crfit.Dataset.from_sequences(X[:3])
     with pytest.raises(DataError, match="different sequences"):
         compare(*pair, (data, data.subset([0, 1])))
+
+
+def test_the_number_of_changes_to_list(pair):
+    assert not compare(*pair, n=0).weights
+    with pytest.raises(OptionError, match=r"n=-1: give a whole number, 0 or more"):
+        compare(*pair, n=-1)

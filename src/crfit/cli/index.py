@@ -34,8 +34,8 @@ _OPTIONS = [
             "--shard-size MB",
             "About how large a shard is, in megabytes; reading takes several times as much for each thread.",
             {
-                "default": SHARD_BYTES / MEGABYTE,
-                "show_default": f"{SHARD_BYTES / MEGABYTE:g}",
+                "default": round(SHARD_BYTES / MEGABYTE),
+                "show_default": True,
                 "type": click.FloatRange(min=0, min_open=True),
             },
         ),
@@ -125,7 +125,7 @@ def command(**given: Any) -> int:
         return 0
     if shards.template is not None and given["template"] is None and not given["no_progress"]:
         say(shared.default_template_used(shards.template))
-    size = f"{shards.n_shards:,} of together {shards.n_bytes / MEGABYTE:,.1f} MB"
+    size = f"{shards.n_shards:,}, {shards.n_bytes / MEGABYTE:,.1f} MB together"
     told = f"{shards.n_sequences:,} sequences, {shards.n_tokens:,} tokens, {shards.n_labels:,} labels"
     table(
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +42,10 @@ class Old:
 
 
 def load_old(given: dict[str, Any], named: Collection[str]) -> Old:
-    """Load the old models. Sets: template and options of the problem in `given`, except those in `named`."""
+    """Load the old models. Sets: template and options of the problem in `given`, except those in `named`.
+
+    Shards have their own features and `min_count`.
+    """
     if given["init"] is not None and given["resume"] is not None:
         remedy = "--resume continues a run exactly, --init starts a new one: leave one of the two out"
         raise OptionError("init", given["init"], remedy)
@@ -50,22 +54,27 @@ def load_old(given: dict[str, Any], named: Collection[str]) -> Old:
     if model is None or given["resume"] is not None:  # a checkpoint has the options
         return found
     handles = trainers.describe(given["trainer"]).handles
+    indexed = any(os.path.isdir(name) for name in given["files"])
     taken = []
     for name in _TAKEN:
         if name in named or name not in model.options or (name in ("l1", "l2") and name not in handles):
+            continue
+        if indexed and name == "min_count":
             continue
         if model.options[name] != given[name]:
             given[name] = model.options[name]
             taken.append(f"{name}={given[name]}" if name != "costs" else "costs")
     if (
         model.template is not None
+        and not indexed
         and given["template"] is None
         and given["features"] is None
         and given["input_format"] in (None, "columns")
     ):
         given["template"] = model.template
         taken.insert(0, "template")
-    if model.features is not None and given["features"] is None and given["template"] is None:
+    makes_own = indexed or given["features"] is not None or given["template"] is not None
+    if model.features is not None and not makes_own:
         given["features"] = model.features
         taken.insert(0, "features")
     if taken and not given["no_progress"]:
@@ -124,16 +133,22 @@ def compare(
             name, old.model.evaluate(own, n_threads=n_threads), model.evaluate(data, n_threads=n_threads)
         )
         for name, data, own in parts
+        if own is not None
     ]
 
 
 def _as_before(
     old: Model, new: Model, data: Dataset, sources: list[text.Input], given: dict[str, Any], n_threads: int
-) -> Dataset:
-    """The data as the old model reads it from the texts, if it makes its attributes in another way."""
+) -> Dataset | None:
+    """The data as the old model reads it from the texts, if it makes its attributes in another way.
+
+    None without texts, as for shards.
+    """
     makers = [(one.template and one.template.text, one.features and one.features.text) for one in (old, new)]
-    if makers[0] == makers[1] or not any(makers[0]) or not sources:
+    if makers[0] == makers[1] or not any(makers[0]):
         return data
+    if not sources:
+        return None
     return partial(given, annotated.hide_unknown(old.read(sources, n_threads=n_threads)))
 
 

@@ -64,19 +64,21 @@ class Stream:
     def sample(self, *, by_line: bool = False) -> Input:
         """The beginning of the text, which tells its format: of a pipe the first sequence or JSON object.
 
-        With `by_line` a line is enough.
+        With `by_line` a line is enough. The first line is always complete.
         """
-        seen, data = list[bytes](), b""
+        seen, data, end_of_line = list[bytes](), bytearray(), -1
         for block in self._blocks:
             seen.append(block)
             data += block
             if self.piped and (end := _first_end(data, by_line)) is not None:
                 data = data[:end]
                 break
-            if len(data) > SAMPLE_BYTES:
+            if end_of_line < 0:
+                end_of_line = data.find(b"\n", len(data) - len(block))
+            if len(data) > SAMPLE_BYTES and end_of_line >= 0:
                 break
         self._blocks = chain(seen, self._blocks)
-        return Input(self.name, data[: SAMPLE_BYTES + 1])
+        return Input(self.name, bytes(data[: max(SAMPLE_BYTES, end_of_line) + 1]))
 
     def pieces(self, *, by_line: bool, at_least: Callable[[], int] = lambda: 0) -> Iterator[Piece]:
         """Yield whole sequences as soon as they are there, or one empty piece if the text has no sequence.
@@ -124,7 +126,7 @@ def _last_end(block: bytes, blank: bool) -> int:
     return 0
 
 
-def _first_end(data: bytes, by_line: bool) -> int | None:
+def _first_end(data: bytes | bytearray, by_line: bool) -> int | None:
     """The end of the first JSON object on a line of its own, or of the lines up to a blank one."""
     start = 0
     seen = False

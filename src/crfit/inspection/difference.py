@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crfit.checks import check_whole_number
 from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import Dataset
 from crfit.data.label_sets import known_runs
@@ -200,6 +201,7 @@ def compare(
     -------
     Difference
     """
+    check_whole_number("n", n, at_least=0)
     if before.task != after.task:
         raise OptionError("after", "another kind of model", "compare two taggers, or two classifiers")
     weights, n_changed, distance = _weights(before, after, n)

@@ -41,6 +41,7 @@ from crfit.errors import ClusterError, CrfitError, OptionError
 from crfit.layout import Layout
 from crfit.layout.sharded import ShardLayout, joined_layout, shard_layout
 from crfit.threads import cpu_level
+from crfit.training.interrupts import InterruptGuard
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -147,16 +148,21 @@ class Cluster:
         distributed = _imported()
         if address.startswith("local[") and address.endswith("]"):
             n, each = _local_size(address)
-            self._local = distributed.LocalCluster(
-                n_workers=n,
-                threads_per_worker=each,
-                memory_limit=0,  # terms cannot be moved to disk, so pausing at a limit is no help
-                dashboard_address=":0",
-                silence_logs=50,
-                preload=[IGNORE_INTERRUPTS],
-            )
+            with InterruptGuard() as guard:  # Dask cannot close processes that are still starting
+                self._local = distributed.LocalCluster(
+                    n_workers=n,
+                    threads_per_worker=each,
+                    memory_limit=0,  # terms cannot be moved to disk, so pausing at a limit is no help
+                    dashboard_address=":0",
+                    silence_logs=50,
+                    preload=[IGNORE_INTERRUPTS],
+                )
+            if guard.interrupted:
+                self._local.close()
+                raise KeyboardInterrupt
             return distributed.Client(self._local, set_as_default=False)
         try:
+            _check_address(distributed.comm, address)
             return distributed.Client(address, set_as_default=False, timeout=min(self.wait, 30.0))
         except (OSError, ValueError, TimeoutError) as error:
             remedy = f"no scheduler answers there ({error}): give tcp://HOST:PORT or local[N]"
@@ -169,6 +175,14 @@ def _imported() -> Any:
     except ImportError:
         raise ClusterError('a cluster needs Dask: pip install "crfit[dask]"') from None
     return distributed
+
+
+def _check_address(comm: Any, address: str) -> None:
+    """Raise ValueError unless Dask can read the address; its client would then wait a minute to close."""
+    scheme, place = comm.parse_address(address)
+    comm.registry.get_backend(scheme)
+    if scheme in ("tcp", "tls"):
+        comm.parse_host_port(place)
 
 
 def _local_size(text: str) -> tuple[int, int]:
@@ -496,6 +510,8 @@ class ClusterRunner(Runner):
         key, given = self._workers[name].future.key, [to_serialize(one) for one in arguments]
         asked = self.cluster.client.rpc(name).actor_execute(function=method, actor=key, args=given, kwargs={})
         task = asyncio.ensure_future(asked)
+        # After Ctrl-C nobody asks for its error any more, and asyncio would print it.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             while not (await asyncio.wait({task}, timeout=max(self.cluster.patience, 0.05)))[0]:
                 if not await self._alive(name):
