@@ -244,7 +244,11 @@ def check_target(folder: str | os.PathLike[str], overwrite: bool) -> None:
     if others:
         raise OptionError("out", name, f"this folder also has {min(others)}: name another folder")
     if not overwrite:
-        raise OptionError("out", name, "has an index already: overwrite it, or name another folder")
+        raise OptionError(
+            "out",
+            name,
+            "has an index already: replace it with --overwrite (overwrite=True), or name another folder",
+        )
 
 
 def unwritable(folder: str | os.PathLike[str], reason: str) -> OptionError:

@@ -236,7 +236,9 @@ class FolderShards(Shards):
         path = self.folder / INDEX
         if not path.is_file():
             what = (
-                "there is no index in this folder" if self.folder.is_dir() else "is no folder with an index"
+                "there is no index in this folder"
+                if self.folder.is_dir()
+                else "is not a folder that crfit index wrote"
             )
             raise DataError(f"{what}: write one with crfit index", file=os.fspath(folder))
         try:
