@@ -10,8 +10,8 @@ and minimises there the model with the exact Hessian H of f
 
 In cycles: conjugate gradients on the free weights, until the residual is small or too many of the free
 weights have crossed zero; those are then set to 0 and stay there in this step, which costs one product. If Q
-does not fall by that, the cycle is shortened, at last to one diagonally scaled gradient step. On paths the next
-cycle continues from the last direction, without those weights; this saves products near the optimum, but
+does not fall by that, the cycle is shortened, at last to one diagonally scaled gradient step. On paths the
+next cycle continues from the last direction, without those weights; this saves products near the optimum, but
 training from zero would take up to half as many again. Projecting only at the end of all conjugate gradients
 does not work: attributes that mostly occur together compensate each other's large weights of opposite sign.
 
