@@ -279,7 +279,7 @@ def test_missing_and_damaged_shards_are_errors_that_name_the_file(columns, tmp_p
     (folder / INDEX).write_bytes(b"\0" * 100)
     with pytest.raises(DataError, match=INDEX):
         Shards.open(folder)
-    with pytest.raises(DataError, match="no folder with an index"):
+    with pytest.raises(DataError, match="is not a folder that crfit index wrote"):
         Shards.open(tmp_path / "nothing")
     with pytest.raises(DataError, match="there is no index in this folder"):
         Shards.open(tmp_path)

@@ -510,7 +510,7 @@ class ClusterRunner(Runner):
         key, given = self._workers[name].future.key, [to_serialize(one) for one in arguments]
         asked = self.cluster.client.rpc(name).actor_execute(function=method, actor=key, args=given, kwargs={})
         task = asyncio.ensure_future(asked)
-        # After Ctrl-C nobody asks for its error any more, and asyncio would print it.
+        # Its error is not asked for after Ctrl-C, and asyncio would print it.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             while not (await asyncio.wait({task}, timeout=max(self.cluster.patience, 0.05)))[0]:
