@@ -248,6 +248,28 @@ def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> Non
         raise OSError(errno.EACCES, f"{changed} is not writable: choose another place", name)
 
 
+def check_folder_name(folder: Any, what: str) -> str:
+    """The name of a folder for `what` ("a race"); OptionError unless it exists or can be created."""
+    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
+        raise OptionError("out", folder, "give the name of a folder")
+    name = os.fsdecode(folder)
+    if os.path.lexists(name) and not os.path.isdir(name):
+        raise OptionError("out", name, "is a file: name a folder")
+    there = os.path.realpath(name)
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise unwritable_folder(name, what, f"{there} is a file")
+    if not os.access(there, os.W_OK):
+        raise unwritable_folder(name, what, f"{there} is not writable")
+    return name
+
+
+def unwritable_folder(folder: str, what: str, reason: str) -> OptionError:
+    """The error for a folder that cannot be written."""
+    return OptionError("out", folder, f"cannot write {what} there: {reason}")
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield the name of an empty temporary file that replaces `path` if the block succeeds.

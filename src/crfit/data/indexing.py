@@ -55,7 +55,7 @@ from crfit.data.text import (
 )
 from crfit.errors import CrfitWarning, DataError, ModelFileError, OptionError
 from crfit.features.feature_set import Features, FeaturesOption, as_features
-from crfit.files import replacing_folder
+from crfit.files import check_folder_name, replacing_folder, unwritable_folder
 from crfit.threads import resolve_threads
 
 _In = TypeVar("_In")
@@ -217,24 +217,13 @@ def index_files(
     except ModelFileError as error:
         raise DataError(str(error)) from None
     except OSError as error:
-        raise unwritable(folder, error.strerror or str(error)) from None
+        raise unwritable_folder(os.fspath(folder), "an index", error.strerror or str(error)) from None
     return Shards.open(folder)
 
 
 def check_target(folder: str | os.PathLike[str], overwrite: bool) -> None:
     """Raise OptionError if a folder is not writable or would lose files; creates nothing."""
-    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
-        raise OptionError("out", folder, "give the name of a folder")
-    name = os.fspath(folder)
-    if os.path.lexists(name) and not os.path.isdir(name):
-        raise OptionError("out", name, "is a file: name a folder")
-    above = os.path.dirname(os.path.realpath(name))
-    while not os.path.exists(above):
-        above = os.path.dirname(above)
-    if not os.path.isdir(above):
-        raise unwritable(name, f"{above} is a file")
-    if not os.access(above, os.W_OK):
-        raise unwritable(name, f"{above} is not writable")
+    name = check_folder_name(folder, "an index")
     there = os.listdir(name) if os.path.isdir(name) else []
     if not there:
         return
@@ -249,11 +238,6 @@ def check_target(folder: str | os.PathLike[str], overwrite: bool) -> None:
             name,
             "has an index already: replace it with --overwrite (overwrite=True), or name another folder",
         )
-
-
-def unwritable(folder: str | os.PathLike[str], reason: str) -> OptionError:
-    """The error for a folder that cannot be written."""
-    return OptionError("out", os.fspath(folder), f"cannot write an index there: {reason}")
 
 
 class _Begun(NamedTuple):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from crfit.errors import CrfitWarning, DataError, OptionError
-from crfit.files import check_writable, replacing
+from crfit.files import check_folder_name, check_writable, replacing, unwritable_folder
 from crfit.racing.journal import JOURNAL, is_journal, read_journal, write_journal
 from crfit.racing.optimum import lowest_optima
 from crfit.racing.result import COLUMNS, RaceResult
@@ -44,18 +44,15 @@ def check_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwr
     """Raise OptionError if a folder is not writable, or a race would overwrite its files; creates nothing."""
     if resume and overwrite:
         raise OptionError("overwrite", True, "a race is resumed or overwritten: choose one")
-    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
-        raise OptionError("out", folder, "give the name of a folder")
-    name = os.fspath(folder)
+    name = check_folder_name(folder, "a race")
     if not os.path.isdir(name):
-        _check_can_be_made(name)
         return
     journal, *made_of_it = race_files(name)
     for path in (journal, *made_of_it, Path(name, LOCK)):
         try:
             check_writable(path)
         except OSError as error:
-            raise _unwritable(name, f"{path.name}: {error.strerror}") from None
+            raise unwritable_folder(name, "a race", f"{path.name}: {error.strerror}") from None
     if journal.exists():
         if not resume and not is_journal(journal):
             raise OptionError(
@@ -67,22 +64,6 @@ def check_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwr
     elif not overwrite and (foreign := [path.name for path in made_of_it if os.path.lexists(path)]):
         remedy = f"the race would replace {', '.join(foreign)}, which no race has written"
         raise OptionError("out", name, f"{remedy}: give overwrite, or name another folder")
-
-
-def _unwritable(name: str, reason: str) -> OptionError:
-    return OptionError("out", name, f"cannot write a race there: {reason}")
-
-
-def _check_can_be_made(name: str) -> None:
-    if os.path.lexists(name):
-        raise OptionError("out", name, "is a file: name a folder")
-    above = os.path.dirname(os.path.abspath(name))
-    while not os.path.exists(above):
-        above = os.path.dirname(above)
-    if not os.path.isdir(above):
-        raise _unwritable(name, f"{above} is a file")
-    if not os.access(above, os.W_OK):
-        raise _unwritable(name, f"{above} is not writable")
 
 
 @contextlib.contextmanager
@@ -97,7 +78,7 @@ def claimed_folder(
             os.makedirs(name, exist_ok=True)
             stack.enter_context(_locked(name))
         except OSError as error:
-            raise _unwritable(name, error.strerror or str(error)) from None
+            raise unwritable_folder(name, "a race", error.strerror or str(error)) from None
         check_folder(folder, resume=resume, overwrite=overwrite)  # another race may have ended meanwhile
         yield
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from crfit.checks import json_ready
 from crfit.errors import DataError, OptionError
-from crfit.files import replacing
+from crfit.files import check_folder_name, replacing, unwritable_folder
 
 if TYPE_CHECKING:  # crfit.racing reads the folder too
     from crfit.tuning.groups import GroupPenalties
@@ -33,20 +33,16 @@ FILES = (STATE, RECORD, TABLE, PAGE, *PICTURES)
 
 def prepare_folder(folder: str | os.PathLike[str], *, resume: bool, overwrite: bool) -> Path:
     """Create the folder of a search; OptionError if it would replace another one."""
-    path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise OptionError("out", str(folder), "is a file: name a folder")
+    name = check_folder_name(folder, "a search")
+    path = Path(name)
     there = [name for name in FILES if (path / name).exists()]
     if there and not (resume or overwrite):
         remedy = f"{there[0]} is there already: resume that search, overwrite it, or name another folder"
-        raise OptionError("out", str(folder), remedy)
+        raise OptionError("out", name, remedy)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        remedy = f"cannot be made: {error.strerror or error}; name a folder in one that is writable"
-        raise OptionError("out", str(folder), remedy) from None
-    if not os.access(path, os.W_OK):
-        raise OptionError("out", str(folder), "is not writable: name another folder")
+        raise unwritable_folder(name, "a search", error.strerror or str(error)) from None
     if not resume:
         for name in there:
             (path / name).unlink()
