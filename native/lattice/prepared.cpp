@@ -43,9 +43,8 @@ void exchange_labels(const LayoutView& layout, const double* longest, double* ou
 
 bool few_pairs(const LayoutView& layout, double share) {
   const double all = static_cast<double>(layout.n_labels) * layout.n_labels;
-  if (layout.order > 1) return false;
-  const NgramBlock& pairs = layout.ngrams[0];
-  return pairs.n == 0 || (pairs.codes != nullptr && static_cast<double>(pairs.n) <= share * all);
+  return layout.order == 1 && layout.ngrams[0].codes != nullptr && layout.ngrams[0].n > 0 &&
+         static_cast<double>(layout.ngrams[0].n) <= share * all;
 }
 
 NgramTables::NgramTables(const LayoutView& layout, const PairOptions& options, bool constrained)

@@ -13,13 +13,18 @@ constexpr int64_t kBlock = 4096;  // attributes, or weights of edge attributes, 
 
 int64_t blocks(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
+// Without pairs, as in classifiers, the empty list saves tables and passes over them.
+bool lists_pairs(const LayoutView& layout, double share) {
+  return few_pairs(layout, share) || (share > 0.0 && layout.order == 1 && layout.ngrams[0].n == 0);
+}
+
 }  // namespace
 
 RowLayout::RowLayout(const LayoutView& layout, int n_threads, double listed_share)
     : layout(layout),
       n_threads(n_threads),
       YP(padded_labels(layout.n_labels)),
-      listed(few_pairs(layout, listed_share)),
+      listed(lists_pairs(layout, listed_share)),
       ngram_size(listed ? (layout.ngrams[0].n + 7) / 8 * 8 : crfit::ngram_size(layout)) {
   // Unpenalised attributes are last, and so are their rows and weights.
   const int64_t first_free = layout.n_attributes - layout.n_free;

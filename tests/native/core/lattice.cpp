@@ -6,6 +6,8 @@
 #include "batch/core.hpp"
 #include "check.hpp"
 #include "lattice/decoder.hpp"
+#include "lattice/prepared.hpp"
+#include "lattice/weight_rows.hpp"
 
 using namespace crfit;
 
@@ -272,4 +274,15 @@ TEST(huge_weights_stay_finite) {
     CHECK_CLOSE(loss, p.loss(w), 1e-11);
     for (const double x : g) CHECK(std::isfinite(x));
   });
+}
+
+// With thousands of classes, tables of all label pairs would take all memory and time.
+TEST(steps_without_label_pairs_have_no_tables) {
+  const NgramBlock none{nullptr, 0, 0};
+  LayoutView layout;
+  layout.n_labels = 3000;
+  layout.order = 1;
+  layout.ngrams = &none;
+  CHECK(RowLayout(layout, 1, PairOptions::kOneSequence).ngram_size == 0);
+  CHECK(RowLayout(layout, 1, 0.0).ngram_size >= 3000 * 3000);
 }
