@@ -33,6 +33,7 @@ def test_training_on_two_processes_and_on_one(call, recipes, tmp_path):
 
 @pytest.mark.parametrize(("options", "message"), [
     (("--cluster", "local[x]"), "--cluster local[x]: give the number of processes"),
+    (("--cluster", "local[1000000]"), "--cluster local[1000000]: give the number of processes, at most 256"),
     (("--wire", "float32"), "--wire float32: is for training on a cluster: add --cluster"),
     (("--cluster", "local[1]", "--device", "cpu"), "--device cpu: --cluster already says where"),
     (("--cluster", "local[1]", "--trainer", "sgd"), "--trainer sgd: needs online"),

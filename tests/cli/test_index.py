@@ -151,6 +151,15 @@ def test_what_is_given_to_train(call, recipes, shards, tmp_path):  # noqa: F811
     assert "shard-00002: is missing" in ran.err
 
 
+@pytest.mark.parametrize("option", ["-m", "--checkpoint", "--log"])
+def test_outputs_do_not_replace_the_data(call, shards, tmp_path, option):  # noqa: F811
+    model = () if option == "-m" else ("-m", tmp_path / "model")
+    for name in ("index", "shard-00001", "new"):
+        ran = call("train", shards, option, shards / name, *model, code=2)
+        assert "this file is in the folder of the training data: name another" in ran.err
+    call("train", shards, "-m", tmp_path / "model", "--max-iter", 1, "-q", code=0)
+
+
 def test_what_index_refuses(call, recipes, shards, tmp_path):  # noqa: F811
     train = recipes / "train.columns"
     assert "-o" in call("index", train, "-o", shards, code=2).err

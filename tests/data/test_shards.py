@@ -229,6 +229,16 @@ def test_min_count_beyond_all_warns(columns, tmp_path):
     assert shards.whole().n_tokens == shards.n_tokens
 
 
+def test_the_working_folder_is_not_replaced(columns, tmp_path, monkeypatch):
+    folder = tmp_path / "here"
+    (folder / "below").mkdir(parents=True)
+    for place, target in ((folder, "."), (folder / "below", "..")):
+        monkeypatch.chdir(place)
+        with pytest.raises(OptionError, match="is the working folder, or one above it"):
+            index_files(columns[0], target, overwrite=True)
+    assert place.is_dir()
+
+
 def test_a_folder_with_other_files_is_left_alone(columns, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -239,6 +249,10 @@ def test_a_folder_with_other_files_is_left_alone(columns, tmp_path):
     assert index_files(columns, folder, overwrite=True).n_tokens > before
     write(folder / "notes.txt", "mine")
     with pytest.raises(OptionError, match=r"also has notes.txt"):
+        index_files(columns[0], folder, overwrite=True)
+    (folder / "notes.txt").unlink()
+    (folder / "shard-00009").mkdir()  # no shard
+    with pytest.raises(OptionError, match=r"also has shard-00009"):
         index_files(columns[0], folder, overwrite=True)
     other = tmp_path / "other"
     other.mkdir()

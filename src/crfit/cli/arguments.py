@@ -6,6 +6,7 @@ page. Defaults come from `crfit.fit.FitOptions`.
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 import click
@@ -206,6 +207,11 @@ def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> boo
     if os.path.realpath(one) == os.path.realpath(other):
         return one != "-" and other != "-"
     return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
+
+
+def is_inside(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
+    """Whether a file is, or would be, in this folder or below it."""
+    return os.path.isdir(folder) and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def list_files(features: Any) -> list[str]:

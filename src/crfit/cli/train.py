@@ -531,6 +531,8 @@ def _check_files(given: dict[str, Any]) -> None:
         read_too += [] if name == "model" else old  # the new model may replace the old one
         if any(shared.same_file(path, other) for other in read_too):
             raise OptionError(name, path, "this file is also an input: name another")
+        if any(shared.is_inside(path, other) for other in given["files"]):
+            raise OptionError(name, path, "this file is in the folder of the training data: name another")
     for (name, path), (other, its_path) in combinations(outputs.items(), 2):
         if shared.same_file(path, its_path):
             raise OptionError(other, its_path, f"the {name} goes to this file too: name another")

@@ -11,6 +11,7 @@ The folder is written under another name and renamed at the end, so that it is c
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -225,11 +226,14 @@ def check_target(folder: str | os.PathLike[str], overwrite: bool) -> None:
     """Raise OptionError if a folder is not writable or would lose files; creates nothing."""
     name = check_folder_name(folder, "an index")
     there = os.listdir(name) if os.path.isdir(name) else []
+    if os.path.isdir(name) and Path(os.path.realpath(os.curdir)).is_relative_to(os.path.realpath(name)):
+        remedy = "is the working folder, or one above it, and would be replaced: go to another folder first"
+        raise OptionError("out", name, remedy)
     if not there:
         return
     if not is_index(name):
         raise OptionError("out", name, "this folder has other files: name another folder")
-    others = [one for one in there if one != INDEX and not one.startswith("shard-")]
+    others = [one for one in there if not _is_ours(Path(name, one))]
     if others:
         raise OptionError("out", name, f"this folder also has {min(others)}: name another folder")
     if not overwrite:
@@ -238,6 +242,10 @@ def check_target(folder: str | os.PathLike[str], overwrite: bool) -> None:
             name,
             "has an index already: replace it with --overwrite (overwrite=True), or name another folder",
         )
+
+
+def _is_ours(path: Path) -> bool:
+    return path.is_file() and (path.name == INDEX or re.fullmatch(r"shard-\d{5,}", path.name) is not None)
 
 
 class _Begun(NamedTuple):

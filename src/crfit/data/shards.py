@@ -44,7 +44,7 @@ from crfit.errors import DataError, ModelFileError, OptionError
 from crfit.features import Features
 from crfit.features.stored import restore_features, store_features
 
-INDEX_KIND = FileKind("crfit-index", 1, "index", "crfit index", max_ndim=2)
+INDEX_KIND = FileKind("crfit-index", 1, "shard index", "crfit index", max_ndim=2)
 SHARD_KIND = FileKind("crfit-shard", 1, "shard", "crfit index")
 INDEX = "index"
 

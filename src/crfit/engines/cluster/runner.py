@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 
 #: Seconds between looks for workers that have joined.
 LOOK_EVERY = 2.0
-#: Run by processes started here: Ctrl-C goes to all of them, and it is for the trainer to stop.
+#: Processes that are started here, at most.
+MAX_LOCAL = 256
+#: Run by them: Ctrl-C goes to all of them, and it is for the trainer to stop.
 IGNORE_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
@@ -189,8 +191,10 @@ def _local_size(text: str) -> tuple[int, int]:
     from crfit.threads import resolve_threads
 
     number = text[len("local[") : -1]
-    if not number.isdigit() or int(number) < 1:
-        raise OptionError("cluster", text, "give the number of processes, as in local[4]")
+    if not number.isdigit() or not 1 <= int(number) <= MAX_LOCAL:
+        raise OptionError(
+            "cluster", text, f"give the number of processes, at most {MAX_LOCAL}, as in local[4]"
+        )
     return int(number), max(1, resolve_threads(None) // int(number))
 
 
