@@ -40,6 +40,7 @@ class Batch final : public Core {
   int64_t table_bytes() const override;
   void hessian_product(const double* w, const double* v, double l2, double* out) override;
   void hessian_diagonal(const double* w, double* out) override;
+  void restrict_products(const uint8_t* weights) override;
   int64_t n_distinct() const override { return sources_.n_positions; }
 
  private:
@@ -48,11 +49,8 @@ class Batch final : public Core {
   struct Chunk {
     int64_t first, count;  // entries of order_
   };
-  // Sequences whose residual rows fit in memory together; usually there is one round.
-  struct Round {
-    int64_t first_position, n_positions;
-    int64_t n_rows;  // that are summed per attribute: positions, or distinct sets of attributes
-    std::vector<Chunk> chunks;
+  // Which residual rows of a round are summed for which attributes.
+  struct Sums {
     std::vector<int32_t> attributes;  // with occurrences in this round; empty when there is one round: all
     std::vector<int64_t> occ_ptr;
     std::vector<int32_t> occ_at;  // see GatherJob
@@ -61,9 +59,32 @@ class Batch final : public Core {
     std::vector<int64_t> slot_ptr;  // [n_rows + 1] frequent attributes of a row
     std::vector<int32_t> slots;
     std::vector<double> slot_values;
+  };
+  // Sequences whose residual rows fit in memory together; usually there is one round.
+  struct Round : Sums {
+    int64_t first_position, n_positions;
+    int64_t n_rows;  // that are summed per attribute: positions, or distinct sets of attributes
+    std::vector<Chunk> chunks;
     std::vector<double> occ_squares, slot_squares;  // for diagonals, empty: all 1; see square_values()
     std::vector<int64_t> edge_ptr;                  // [n_edge_attributes + 1]
     std::vector<int32_t> edge_rows;
+  };
+
+  // What products with some of the weights read: the attributes that have one of them (face.cpp).
+  struct Face {
+    bool active = false;                    // products are restricted to the attributes
+    std::vector<uint8_t> attributes;        // [n_attributes] which are read
+    std::unique_ptr<PreparedWeights> step;  // the direction
+    TokenSelection tokens;                  // weights="observed"
+    std::vector<int64_t> attr_ptr;          // weights="all": the occurrences, as in DataView
+    std::vector<int32_t> attr_ids;
+    std::vector<double> attr_values;
+    DataView data, sources;               // with these occurrences
+    std::vector<int32_t> slot_of;         // [n frequent] place in `frequent`; -1: not read
+    std::vector<int32_t> frequent;        // attributes, like frequent_
+    std::vector<Sums> sums;               // of each round
+    std::vector<uint8_t> pairs;           // [n_ngrams] label pairs on the face
+    std::unique_ptr<NgramTables> listed;  // these pairs at the pinned point; null: products are not restricted to them
   };
 
   void share_tokens(double share_from);
@@ -75,14 +96,14 @@ class Batch final : public Core {
   void choose_frequent();
   int64_t first_label(int64_t a) const;
   void index_round(Round& round);
-  void index_tasks(Round& round) const;
+  void index_tasks(Sums& sums) const;
   void index_edges(Round& round);
   void make_scratch();
   void walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, const double* x, double l2, double* g,
-            double& loss, double& square);
-  void gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
-                     std::vector<double>& squares);
-  void add_frequent(double* g);
+            double& loss, double& square, const Face* face = nullptr);
+  void gather_states(const Round& round, const Sums& sums, const std::vector<int32_t>& frequent, const double* w,
+                     double l2, bool squared, bool accumulate, double* g, std::vector<double>& squares);
+  void add_frequent(const std::vector<int32_t>& frequent, double* g);
   void sum_ngrams(int64_t n_tables);
   void add_to_transitions(double* g) const;
   void gather_edges(const Round& round, const double* w, double l2, bool squared, double* g);
@@ -90,10 +111,14 @@ class Batch final : public Core {
   void finish_dense(const double* w, double l2, double* g, double& square) const;
   void add_same_tokens();
   std::unique_ptr<PreparedWeights> prepare(bool is_point) const;
-  const Prepared& ready(PreparedWeights& prepared, const double* w);
+  const Prepared& ready(PreparedWeights& prepared, const double* w, const Face* face = nullptr);
   Prepared ready_for_few(const double* w);
-  void share_scores(PreparedWeights& prepared);
-  void forget_curvature() { pinned_ = false; }
+  void share_scores(PreparedWeights& prepared, const DataView& sources);
+  void forget_curvature();
+  bool find_face(const uint8_t* weights);
+  void face_scores(const uint8_t* weights);
+  void face_sums(const Round& round, Sums& sums) const;
+  void face_pairs(const uint8_t* weights);
   // Sequences that are solved side by side: the first, how many, positions of the longest.
   struct Group {
     int64_t first, count, T;
@@ -128,6 +153,7 @@ class Batch final : public Core {
   std::vector<double> observed_pairs_;  // [n_ngrams] c_i summed over gold n-grams, each in its position's table
   std::vector<int32_t> frequent_;       // attributes that are summed position by position
   std::vector<int32_t> slot_of_;        // [n_attributes] index into frequent_, or -1
+  std::vector<int64_t> counts_;         // [n_attributes] occurrences
   std::size_t n_frequent_occurrences_ = 0;
   TokenTable tokens_;                     // weights="observed"
   std::unique_ptr<SharedTokens> shared_;  // null: each position has its own scores
@@ -156,6 +182,7 @@ class Batch final : public Core {
   std::vector<double> expected_pairs_;  // [n_ngrams] at the pinned point, by the table that a position uses
   Buffer<double> ER_, ERT_;             // like E and ET of Prepared
   TurnedPairs turned_;                  // the same of sparse pairs
+  Face face_;
 };
 
 }  // namespace crfit

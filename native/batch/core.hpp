@@ -44,6 +44,9 @@ class Core {
   // out = H v + l2 v and the diagonal scaling of the data part at w, the point of the last loss_and_grad.
   virtual void hessian_product(const double* w, const double* v, double l2, double* out) = 0;
   virtual void hessian_diagonal(const double* w, double* out) = 0;
+  // Products from now on are only for v that are 0 outside of some weights, and only these entries of H v + l2 v are
+  // used; w is 0 outside of them too. weights: [n_weights] which; null: all, as after a gradient.
+  virtual void restrict_products(const uint8_t* weights) { static_cast<void>(weights); }
 
   virtual int64_t n_distinct() const = 0;                   // number of positions whose scores are computed
   const PhaseSeconds& seconds() const { return seconds_; }  // wall time of all calls so far

@@ -66,9 +66,9 @@ double Batch::loss(const double* w) {
 }
 
 // g = sum of the residual rows written by `kernel`, plus l2 x. The sums of its n-gram tables go to pair_total_; for
-// transitions g is only l2 x.
+// transitions g is only l2 x. On a face it is l2 x also for the attributes that are left out.
 void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, const double* x, double l2, double* g,
-                 double& loss, double& square) {
+                 double& loss, double& square, const Face* face) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   const int64_t n_state = layout_.transition_offset;
   int64_t last = now();
@@ -80,11 +80,11 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
   if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
   if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
   std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
-  // With one round each state weight is written once, g = sum + l2 x. With more, g starts as l2 x and the rounds add to
-  // it in order. Variances are multiplied by the squares of the attribute values.
-  const bool one_round = rounds_.size() == 1, squared = kernel == at_level<BatchKernels>().variance;
+  // With one round each state weight is written once, g = sum + l2 x. With more, or on a face, g starts as l2 x and the
+  // rounds add to it in order. Variances are multiplied by the squares of the attribute values.
+  const bool accumulate = rounds_.size() > 1 || face != nullptr, squared = kernel == at_level<BatchKernels>().variance;
   std::vector<double> losses, squares;
-  if (!one_round) {
+  if (accumulate) {
     scale_into(n_threads_, n_state, l2, x, g);
     squares.push_back(norms(n_threads_, n_state, x).square);
   }
@@ -100,6 +100,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
       double* pair_sum = pair_sums_.data() + k * n_ngrams_;
       std::fill_n(pair_sum, n_ngrams_, 0.0);
       ChunkJob job = job_of(round.chunks[k], worker);
+      if (face != nullptr) job.data = &face->data;
       job.weights = settings.weights;
       job.tangent = settings.tangent;
       job.kept = settings.kept;
@@ -119,7 +120,8 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     sum_ngrams(n_chunks);
     // Rows of equal positions are added before the attributes are summed.
     add_same_tokens();
-    gather_states(round, x, l2, squared, g, squares);
+    const Sums& sums = face != nullptr ? face->sums[&round - rounds_.data()] : round;
+    gather_states(round, sums, face != nullptr ? face->frequent : frequent_, x, l2, squared, accumulate, g, squares);
     if (layout_.boundary) add_boundary(round, g);
     if (layout_.n_edge_attributes > 0) gather_edges(round, x, l2, squared, g);
   }
@@ -160,14 +162,13 @@ void Batch::add_same_tokens() {
 }
 
 // Sums residual rows per attribute. Segments of frequent attributes and ranges of the others share one loop.
-void Batch::gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
-                          std::vector<double>& squares) {
-  const bool one_round = rounds_.size() == 1;
+void Batch::gather_states(const Round& round, const Sums& sums, const std::vector<int32_t>& frequent, const double* w,
+                          double l2, bool squared, bool accumulate, double* g, std::vector<double>& squares) {
   const auto pointer = [](const std::vector<double>& values) { return values.empty() ? nullptr : values.data(); };
   const double* residual = shared_ == nullptr ? residual_.data() : shared_residual_.data();
-  const int64_t n_tasks = static_cast<int64_t>(round.task_ptr.size()) - 1;
-  const int64_t n_segments = frequent_.empty() ? 0 : kSegments;
-  const int64_t table = static_cast<int64_t>(frequent_.size()) * YP_;
+  const int64_t n_tasks = static_cast<int64_t>(sums.task_ptr.size()) - 1;
+  const int64_t n_segments = frequent.empty() ? 0 : kSegments;
+  const int64_t table = static_cast<int64_t>(frequent.size()) * YP_;
   std::vector<double> round_squares(static_cast<std::size_t>(n_tasks), 0.0);
   parallel_for(n_threads_, n_segments + n_tasks, [&](int64_t task, int) {
     if (task < n_segments) {
@@ -176,9 +177,9 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
       job.last_row = round.n_rows * (task + 1) / n_segments;
       job.YP = YP_;
       job.residual = residual;
-      job.slot_ptr = round.slot_ptr.data();
-      job.slots = round.slots.data();
-      job.values = pointer(squared ? round.slot_squares : round.slot_values);
+      job.slot_ptr = sums.slot_ptr.data();
+      job.slots = sums.slots.data();
+      job.values = pointer(squared ? round.slot_squares : sums.slot_values);
       // [segments][frequent][YP]: a segment of the rows has its own sums, small enough for the cache of its core.
       job.sums = frequent_sums_.data() + task * table;
       std::fill_n(job.sums, table, 0.0);
@@ -188,29 +189,29 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
     const int64_t k = task - n_segments;
     GatherJob job;
     job.layout = &layout_;
-    job.attributes = one_round ? nullptr : round.attributes.data();
-    job.occ_ptr = round.occ_ptr.data();
-    job.occ_at = round.occ_at.data();
-    job.occ_values = pointer(squared ? round.occ_squares : round.occ_values);
-    job.first = round.task_ptr[k];
-    job.last = round.task_ptr[k + 1];
+    job.attributes = accumulate ? sums.attributes.data() : nullptr;
+    job.occ_ptr = sums.occ_ptr.data();
+    job.occ_at = sums.occ_at.data();
+    job.occ_values = pointer(squared ? round.occ_squares : sums.occ_values);
+    job.first = sums.task_ptr[k];
+    job.last = sums.task_ptr[k + 1];
     job.YP = YP_;
     job.residual = residual;
     job.w = w;
     job.g = g;
     job.l2 = l2;
-    job.accumulate = !one_round;
+    job.accumulate = accumulate;
     // w is read here anyway, so |w|^2 needs no extra pass.
-    job.square = one_round ? &round_squares[k] : nullptr;
+    job.square = accumulate ? nullptr : &round_squares[k];
     at_level<BatchKernels>().gather(job);
   });
   squares.insert(squares.end(), round_squares.begin(), round_squares.end());
-  if (n_segments > 0) add_frequent(g);
+  if (n_segments > 0) add_frequent(frequent, g);
 }
 
 // g += sums of the frequent attributes over the segments, in their order.
-void Batch::add_frequent(double* g) {
-  const int64_t Y = layout_.n_labels, n = static_cast<int64_t>(frequent_.size());
+void Batch::add_frequent(const std::vector<int32_t>& frequent, double* g) {
+  const int64_t Y = layout_.n_labels, n = static_cast<int64_t>(frequent.size());
   constexpr int64_t kPart = 64;
   parallel_for(n_threads_, (n + kPart - 1) / kPart, [&](int64_t part, int) {
     for (int64_t slot = part * kPart; slot < std::min(n, (part + 1) * kPart); ++slot) {
@@ -220,7 +221,7 @@ void Batch::add_frequent(double* g) {
         const double* row = frequent_sums_.data() + (segment * n + slot) * YP_;
         for (int64_t j = 0; j < Y; ++j) total[j] += row[j];
       }
-      const int64_t a = frequent_[slot];
+      const int64_t a = frequent[slot];
       if (layout_.state_ptr == nullptr)
         for (int64_t j = 0; j < Y; ++j) g[a * Y + j] += total[j];
       else
@@ -321,10 +322,10 @@ void Batch::expectations(const double* w, double* out) {
 }
 
 // Prepares a weight vector; the time counts.
-const Prepared& Batch::ready(PreparedWeights& prepared, const double* w) {
+const Prepared& Batch::ready(PreparedWeights& prepared, const double* w, const Face* face) {
   int64_t last = now();
   prepared.set(w);
-  share_scores(prepared);
+  share_scores(prepared, face != nullptr ? face->sources : sources_);
   seconds_.scores += lap(last);
   return prepared.view();
 }
@@ -341,7 +342,7 @@ Prepared Batch::ready_for_few(const double* w) {
 }
 
 // Node scores of the distinct tokens.
-void Batch::share_scores(PreparedWeights& prepared) {
+void Batch::share_scores(PreparedWeights& prepared, const DataView& sources) {
   if (shared_ == nullptr) return;
   constexpr int64_t kPart = 512;  // tokens per task
   const int64_t n = shared_->size();
@@ -351,7 +352,7 @@ void Batch::share_scores(PreparedWeights& prepared) {
   double* out = prepared.share(shared_->token_of(), n * YP_);
   parallel_for(n_threads_, (n + kPart - 1) / kPart, [&](int64_t part, int) {
     NodeScoreJob job;
-    job.data = &sources_;
+    job.data = &sources;
     job.weights = &plain;
     job.first_sequence = part * kPart;
     job.n_sequences = std::min(n, (part + 1) * kPart) - job.first_sequence;

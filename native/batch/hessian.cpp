@@ -158,7 +158,13 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
     scratch.add_tangent();
     if (side_by_side()) scratch.add_lanes(layout_, lanes_, max_T_, true);
   }
-  const Prepared &point = pinned_weights_->view(), &step = ready(*tangent_weights_, v);
+  const Face* face = face_.active ? &face_ : nullptr;
+  const Prepared& step = ready(face != nullptr ? *face->step : *tangent_weights_, v, face);
+  Prepared point = pinned_weights_->view();
+  if (face_.listed != nullptr) {
+    face_.listed->set(w);
+    face_.listed->show(point);
+  }
   // d E = E * R along v, and with labels exchanged, as the backward pass reads it.
   if (point.sparse != nullptr) turned_.set(point, step);
   if (point.E != nullptr && !one_position_) {
@@ -173,7 +179,7 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   settings.tangent = &tangent;
   settings.kept = &kept_;
   double loss = 0.0, square = 0.0;
-  walk(at_level<BatchKernels>().product, settings, v, l2, out, loss, square);
+  walk(at_level<BatchKernels>().product, settings, v, l2, out, loss, square, face);
   // The part p R of d p(n-gram) needs only the sum of p over all chunks, which is known since the gradient.
   for (int64_t i = 0; i < n_ngrams_; ++i) pair_total_[i] += step.ngram_tr[i] * expected_pairs_[i];
   if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());

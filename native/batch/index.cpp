@@ -10,7 +10,8 @@ namespace crfit {
 
 namespace {
 
-// With a weight for every pair, those that are 0 (l1) save work in values and gradients. Products need all of them.
+// With a weight for every pair, those that are 0 (l1) save work in values and gradients. Products need all of them,
+// except on a face (face.cpp).
 PairOptions pair_options(const LayoutView& layout, bool products) {
   return {PairOptions::kLanes, !products && layout.order == 1 && layout.ngrams[0].codes == nullptr};
 }
@@ -158,20 +159,20 @@ void Batch::order_sequences(int64_t first, int64_t last) {
 // The most frequent attributes, as many as fit.
 void Batch::choose_frequent() {
   const int64_t A = layout_.n_attributes;
-  std::vector<int64_t> counts(static_cast<std::size_t>(A), 0);
+  counts_.assign(static_cast<std::size_t>(A), 0);
   for (int64_t k = 0; k < sources_.attr_ptr[sources_.n_positions]; ++k)
-    if (sources_.attr_ids[k] < A) ++counts[sources_.attr_ids[k]];
+    if (sources_.attr_ids[k] < A) ++counts_[sources_.attr_ids[k]];
   for (int64_t a = 0; a < A; ++a)
     // Rows of a frequent attribute are spread over the whole dataset. Gathered attribute by attribute, a row would be
     // fetched from memory once for each of its frequent attributes.
-    if (counts[a] >= kFrequentCount) frequent_.push_back(static_cast<int32_t>(a));
-  std::stable_sort(frequent_.begin(), frequent_.end(), [&](int32_t a, int32_t b) { return counts[a] > counts[b]; });
+    if (counts_[a] >= kFrequentCount) frequent_.push_back(static_cast<int32_t>(a));
+  std::stable_sort(frequent_.begin(), frequent_.end(), [&](int32_t a, int32_t b) { return counts_[a] > counts_[b]; });
   const int64_t room = kFrequentBytes / (8 * YP_);
   if (static_cast<int64_t>(frequent_.size()) > room) frequent_.resize(static_cast<std::size_t>(room));
   slot_of_.assign(static_cast<std::size_t>(A), -1);
   for (std::size_t slot = 0; slot < frequent_.size(); ++slot) {
     slot_of_[frequent_[slot]] = static_cast<int32_t>(slot);
-    n_frequent_occurrences_ += static_cast<std::size_t>(counts[frequent_[slot]]);
+    n_frequent_occurrences_ += static_cast<std::size_t>(counts_[frequent_[slot]]);
   }
   frequent_sums_.resize(kSegments * static_cast<int64_t>(frequent_.size()) * YP_);
 }
@@ -235,15 +236,14 @@ void Batch::index_round(Round& round) {
 }
 
 // Gather tasks of about equal work: a row to add per occurrence, a row to write per attribute.
-void Batch::index_tasks(Round& round) const {
-  const int64_t n = static_cast<int64_t>(round.occ_ptr.size()) - 1;
+void Batch::index_tasks(Sums& sums) const {
+  const int64_t n = static_cast<int64_t>(sums.occ_ptr.size()) - 1;
   // Tasks depend only on the dataset. Their borders do not change any sum: an attribute belongs to one task.
-  const int64_t work = (round.occ_ptr[n] + n) / kGatherTasks + 1;
-  round.task_ptr.assign(1, 0);
+  const int64_t work = (sums.occ_ptr[n] + n) / kGatherTasks + 1;
+  sums.task_ptr.assign(1, 0);
   for (int64_t e = 0; e < n; ++e) {
-    const int64_t first = round.task_ptr.back();
-    if (round.occ_ptr[e + 1] - round.occ_ptr[first] + e + 1 - first >= work || e + 1 == n)
-      round.task_ptr.push_back(e + 1);
+    const int64_t first = sums.task_ptr.back();
+    if (sums.occ_ptr[e + 1] - sums.occ_ptr[first] + e + 1 - first >= work || e + 1 == n) sums.task_ptr.push_back(e + 1);
   }
 }
 

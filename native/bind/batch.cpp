@@ -147,6 +147,14 @@ void bind_batch(nb::module_& m) {
           },
           "w"_a.noconvert(), "out"_a.noconvert())
       .def(
+          "restrict_products",
+          [](PyBatch& self, OptionalVector<bool> weights) {
+            if (weights) check_weights(*weights, self.layout);
+            nb::gil_scoped_release release;
+            self.core->restrict_products(weights ? reinterpret_cast<const uint8_t*>(weights->data()) : nullptr);
+          },
+          "weights"_a.noconvert().none())
+      .def(
           "phase_seconds",
           [](const PyBatch& self) {
             const crfit::PhaseSeconds& seconds = self.core->seconds();

@@ -110,7 +110,10 @@ void NgramTables::show_pairs() {
   const int64_t n = static_cast<int64_t>(places_.size());
   for (int64_t k = 0; k < n; ++k) tr_[places_[k]] = own_[k];
   int64_t n_listed = n;
-  if (options_.drop_zeros) n_listed = n - std::count(own_.data(), own_.data() + n, 0.0);
+  if (options_.drop_zeros) {
+    n_listed = 0;
+    for (int64_t k = 0; k < n; ++k) n_listed += is_listed(k);
+  }
   sparse_ = !constrained_ && static_cast<double>(n_listed) <= options_.share * static_cast<double>(Y_ * Y_);
   if (!sparse_) {
     forbid();
@@ -127,6 +130,11 @@ void NgramTables::show_pairs() {
   list_scores();
 }
 
+bool NgramTables::is_listed(int64_t k) const {
+  if (!options_.drop_zeros) return true;
+  return options_.listed != nullptr ? options_.listed[k] != 0 : own_[k] != 0.0;
+}
+
 // Sets: which pairs are listed.
 void NgramTables::list_pairs(int64_t n) {
   listed_.clear();
@@ -136,7 +144,7 @@ void NgramTables::list_pairs(int64_t n) {
   const int64_t n_all = static_cast<int64_t>(places_.size());
   for (int64_t i = 0, k = 0; i < Y_; ++i) {  // codes ascend: by the label before
     for (; k < n_all && places_[k] < (i + 1) * YP_; ++k) {
-      if (options_.drop_zeros && own_[k] == 0.0) continue;
+      if (!is_listed(k)) continue;
       listed_.push_back(static_cast<int32_t>(k));
       after_.push_back(static_cast<int32_t>(places_[k] - i * YP_));
       ++before_ptr_[after_.back() + 1];
@@ -209,7 +217,8 @@ void TurnedPairs::set(const Prepared& point, const Prepared& step) {
   }
   if (point.order > 1 && base.size() == 0) base.resize(point.n_states);
   if (point.order == 1) {
-    for (int64_t k = 0; k < pairs.n; ++k) after[k] = point.ngram_E[k] * step.ngram_tr[k];
+    for (int64_t i = 0, k = 0; i < point.Y; ++i)
+      for (; k < pairs.after_ptr[i + 1]; ++k) after[k] = pairs.after_E[k] * step.tr[i * point.YP + pairs.after[k]];
   } else {
     const int64_t Y = point.Y, YP = point.YP, longest = point.tables[point.order - 1].tr - point.tr;
     const int64_t shorter = point.tables[point.order - 2].tr - point.tr;
@@ -379,6 +388,19 @@ void PreparedWeights::set(const double* w) {
   if (!ngrams_) return;
   ngrams_->set(w);
   ngrams_->show(view_);
+}
+
+const std::vector<int32_t>& PreparedWeights::choose_rows(const uint8_t* attributes) {
+  if (all_hot_.empty()) all_hot_ = hot_attributes_;
+  hot_attributes_.clear();
+  chosen_.clear();
+  for (const int64_t a : all_hot_) {
+    chosen_.push_back(attributes[a] != 0 ? static_cast<int32_t>(hot_attributes_.size()) : -1);
+    if (attributes[a] != 0) hot_attributes_.push_back(a);
+  }
+  // A row may have been that of an attribute with other labels.
+  std::fill_n(hot_rows_.data(), static_cast<int64_t>(hot_attributes_.size()) * view_.YP, 0.0);
+  return chosen_;
 }
 
 void PreparedWeights::prepare_tagging() {

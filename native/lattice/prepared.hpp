@@ -30,7 +30,8 @@ struct PairOptions {
   // sequences at once gain from few pairs earlier than a single one, whose dense products are vectors of labels.
   static constexpr double kLanes = 0.45, kOneSequence = 0.08;
   double share = 0.0;
-  bool drop_zeros = false;  // list only pairs whose weight is not 0: models trained with l1
+  bool drop_zeros = false;          // list only pairs whose weight is not 0: models trained with l1
+  const uint8_t* listed = nullptr;  // with drop_zeros [n] the pairs to list instead; the weights of all others are 0
 };
 
 // Whether the label pairs that have a weight are at most this share of all pairs and should be listed (order 1).
@@ -53,6 +54,7 @@ class NgramTables {
   void forbid();
   void exponentiate();
   void show_pairs();
+  bool is_listed(int64_t k) const;
   void list_pairs(int64_t n);
   void list_scores();
   void list_longest();
@@ -94,6 +96,9 @@ class PreparedWeights {
   void set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a);  // tr = base + a step
   void prepare_tagging();  // attributes one by one and bounds of transitions, for the weights that were set
   void use_index(const TokenIndex* tokens) { view_.tokens = tokens; }
+  // weights="observed": keeps dense rows only of these attributes, numbered without gaps, for an index that reads no
+  // other row. Returns the new number of each row there was at the start, or -1.
+  const std::vector<int32_t>& choose_rows(const uint8_t* attributes);
   void use_offsets(const double* offsets) { view_.offsets = offsets; }
   // Makes positions read their node scores from a table of `size` doubles, which the caller fills.
   double* share(const int32_t* token_of, int64_t size);
@@ -107,7 +112,8 @@ class PreparedWeights {
   Buffer<double> row_low_, row_high_;
   Buffer<double> start_, end_, tail_, hot_rows_, shared_;
   std::vector<int32_t> hot_row_;
-  std::vector<int64_t> hot_attributes_;
+  std::vector<int64_t> hot_attributes_, all_hot_;
+  std::vector<int32_t> chosen_;
   Vector<AttributeWeights> attributes_;
 };
 

@@ -1,5 +1,9 @@
 #include "lattice/token_index.hpp"
 
+#include <algorithm>
+
+#include "lattice/select.hpp"
+
 namespace crfit {
 
 void TokenTable::build(const DataView& data, const LayoutView& layout, const int32_t* hot_row) {
@@ -59,6 +63,41 @@ void TokenTable::reserve(const DataView& data, const LayoutView& layout, const i
   if (data.attr_values == nullptr) return;
   dense_values_.reserve(n_dense);
   sparse_values_.reserve(n_sparse);
+}
+
+void TokenSelection::select(const TokenIndex& all, int64_t n_positions, const int32_t* row_of, const uint8_t* weights,
+                            int n_threads) {
+  // A list without entries has no values either.
+  const bool dense_valued = all.dense_values != nullptr, sparse_valued = all.sparse_values != nullptr;
+  select_entries(
+      n_threads, n_positions, all.dense_ptr, dense_ptr_, [&](int64_t k) { return row_of[all.dense_rows[k]] >= 0; },
+      [&](std::size_t n) {
+        dense_rows_.resize(n + kTokenPadding);
+        if (dense_valued) dense_values_.resize(n);
+      },
+      [&](int64_t k, int64_t at) {
+        dense_rows_[at] = row_of[all.dense_rows[k]];
+        if (dense_valued) dense_values_[at] = all.dense_values[k];
+      });
+  select_entries(
+      n_threads, n_positions, all.sparse_ptr, sparse_ptr_,
+      [&](int64_t k) { return weights[all.sparse_weights[k]] != 0; },
+      [&](std::size_t n) {
+        sparse_weights_.resize(n + kTokenPadding);
+        sparse_labels_.resize(n);
+        if (sparse_valued) sparse_values_.resize(n);
+      },
+      [&](int64_t k, int64_t at) {
+        sparse_weights_[at] = all.sparse_weights[k];
+        sparse_labels_[at] = all.sparse_labels[k];
+        if (sparse_valued) sparse_values_[at] = all.sparse_values[k];
+      });
+  // Entries beyond the end are prefetched: any that exist.
+  std::fill_n(dense_rows_.end() - kTokenPadding, kTokenPadding, 0);
+  std::fill_n(sparse_weights_.end() - kTokenPadding, kTokenPadding, 0);
+  index_ = {
+      dense_ptr_.data(),      dense_rows_.data(),    dense_valued ? dense_values_.data() : nullptr,  sparse_ptr_.data(),
+      sparse_weights_.data(), sparse_labels_.data(), sparse_valued ? sparse_values_.data() : nullptr};
 }
 
 }  // namespace crfit

@@ -17,7 +17,7 @@ from crfit.trainers.newton.conjugate_gradient import Workspace
 from crfit.trainers.newton.globalisation import Model, Point
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
-from oracle import Enumeration, larger, objective_of, problems, random_dataset
+from oracle import Enumeration, larger, objective_of, problems, random_dataset, random_problem
 
 #: l1, l2
 PENALTIES = pytest.mark.parametrize("penalties", [(0.3, 0.2), (1.0, 0.0), (0.05, 1.0)], ids=str)
@@ -45,6 +45,23 @@ def optima():
 
     found = {}
     return best
+
+
+@pytest.mark.parametrize("weights", ["all", "observed"])
+def test_products_on_a_face_lead_to_the_same_optimum(weights, monkeypatch):
+    data, layout, _ = random_problem(22, lengths=[9] * 40, n_attributes=300, weights=weights, boundary=True)
+    ours, full = (make_objective(data, layout, l1=1.5) for _ in range(2))
+    masks, restrict = [], ours._restrict
+    monkeypatch.setattr(ours, "_restrict", lambda mask: masks.append(mask) or restrict(mask))
+    monkeypatch.setattr(full, "_restrict", lambda mask: None)
+    result, expected = (
+        train(problem, NewtonCG(), stop=Stop(grad_inf=1e-6, max_iter=60)) for problem in (ours, full)
+    )
+    assert result.reason is expected.reason is StopReason.CONVERGED
+    assert result.objective == pytest.approx(expected.objective, rel=1e-9)
+    kkt(ours, result.weights, 1e-5)
+    assert masks[-2].sum() < 0.3 * layout.n_weights  # few weights are free at the end
+    assert masks[-1] is None
 
 
 @PENALTIES

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
 from types import ModuleType
@@ -135,7 +137,8 @@ class EngineObjective(Objective, ABC):
 
         capability          hook
         subset              _loss_on, and _loss_and_grad with a subset
-        hvp                 _hvp; keep_curvature, table_bytes and curvature_bytes if lattices can be cached
+        hvp                 _hvp; keep_curvature, table_bytes and curvature_bytes if lattices can be cached,
+                            _restrict if products with some of the weights can be cheaper
         hessian_diagonal    _hessian_diagonal
         along               _along
         expectations        _expectations
@@ -392,6 +395,20 @@ class EngineObjective(Objective, ABC):
                 out -= own
         return out
 
+    @contextmanager
+    def restricted(self, mask: Any) -> Iterator[None]:
+        """Context in which Hessian products are wanted only for the weights in `mask`."""
+        self._require("hvp")
+        w = self._pinned_point()
+        if not (isinstance(mask, type(w)) and mask.shape == w.shape and mask.dtype == (w[:0] == 0.0).dtype):
+            found = f"{getattr(mask, 'dtype', type(mask).__name__)}{getattr(mask, 'shape', '')}"
+            raise OptionError("mask", found, f"give a boolean array of length {self.n_weights}")
+        self._restrict(mask | (w != 0.0))
+        try:
+            yield
+        finally:
+            self._restrict(None)
+
     def hessian_diagonal(self) -> Vector:
         """Diagonal scaling at the pinned point."""
         self._require("hessian_diagonal")
@@ -563,6 +580,10 @@ class EngineObjective(Objective, ABC):
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
         """Fill `out` with ``H v`` at the pinned point `w`, ``l2 v`` included."""
         raise NotImplementedError
+
+    def _restrict(self, mask: Any | None) -> None:
+        """Restrict `_hvp`, until the next gradient, to the weights in `mask`, all of them if None."""
+        return
 
     def _hessian_diagonal(self, w: Vector) -> Vector:
         """Diagonal scaling at the pinned point `w`, without l2."""

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -220,6 +220,22 @@ class Objective(Protocol):
 
     def hvp(self, v: Vector, out: Vector | None = None) -> Vector:
         """Hessian of the smooth part at the pinned point, times `v`."""
+
+    def restricted(self, mask: Any) -> AbstractContextManager[None]:
+        """Context in which Hessian-vector products are wanted only for some of the weights.
+
+        Parameters
+        ----------
+        mask : bool[n_weights]
+            The weights. Those that are not 0 at the pinned point belong to them in any case.
+
+        Notes
+        -----
+        In this context `hvp` is called with vectors that are 0 outside of `mask`, and only the entries of the
+        result in `mask` are used: an entry outside is that of the full product, or 0. A product may then cost
+        less; an engine may ignore this. A gradient on the whole data ends the restriction.
+        """
+        return nullcontext()
 
     def hessian_diagonal(self) -> Vector:
         """Approximate Hessian diagonal at the pinned point, ``l2 + sum c x^2 p (1 - p)``.

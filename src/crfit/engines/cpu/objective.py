@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfit import _native
 from crfit.engines.cpu.arrays import lattice_bytes, native_data, native_layout
@@ -99,6 +100,12 @@ class CpuObjective(EngineObjective):
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
         with self._core() as core:
             core.hessian_product(w, v, l2, out)
+
+    def _restrict(self, mask: NDArray[np.bool_] | None) -> None:
+        with self._core() as core:
+            core.restrict_products(mask)
+        if isinstance(self._consistent, CpuObjective):
+            self._consistent._restrict(mask)
 
     def _hessian_diagonal(self, w: Vector) -> Vector:
         out = np.empty(self.n_weights)

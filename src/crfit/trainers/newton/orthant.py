@@ -23,6 +23,9 @@ side far too long:
 so that a step along one weight is at most `reach`, which is doubled or halved by how well Q predicts F. Near
 the optimum v is small and B is 0. The metric is (1 - mix) l2 + mix h + B.
 
+Products are wanted only for the weights that are free at the start of the step, usually a few per cent of
+them (`Objective.restricted`).
+
 A line search on F follows, projected onto the orthant; the full step nearly always passes.
 
 A run that ends at a distance to the optimum gives it as `wanted`. What Q could still fall after n products is
@@ -102,7 +105,8 @@ class OrthantSearch(Globalisation):
         """Move to a better point, or return why none was found."""
         point.pin()
         face = _Face(point, work, model, self)
-        face.minimise()
+        with point.objective.restricted(face.free):
+            face.minimise()
         self.predicted, self.solved = face.decrease, face.solved
         if not face.finite:
             return Move(0.0, face.products, 0, StopReason.DIVERGED, "a Hessian product is not finite")
