@@ -42,7 +42,7 @@ from crfit.data.from_python import Item
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, each_alone
 from crfit.data.label_sets import LabelSets, Names, make_label_sets
 from crfit.engines.cpu.decoding import CpuDecoder
-from crfit.engines.decoding import Decoder, Inference, checked_n
+from crfit.engines.decoding import HUGE_WEIGHT, Decoder, Inference, check_weights, checked_n
 from crfit.errors import DataError, OptionError
 from crfit.features import Features
 from crfit.layout import Layout
@@ -919,7 +919,7 @@ class Tagger:
         if self.task != "tag":
             raise OptionError("task", self.task, "this model classifies items: use probabilities()")
         order, ptr = self.layout.order, dataset.seq_ptr
-        decoder: Decoder = self._prepared()
+        decoder: Decoder = self._able(dataset)
         if order > 1:
             # The native core has no marginals of longer n-grams.
             from crfit.engines.reference.decoding import ReferenceDecoder
@@ -993,6 +993,7 @@ class Tagger:
                     constraints = self._constraints
                     decoder = CpuDecoder(self.layout, self.weights, constraints)
                     possible = constraints is None or constraints.always_feasible
+                    possible = possible and decoder.largest <= HUGE_WEIGHT  # others are checked with the data
                     if possible and (self.task, self.classes, self.layout.order) == ("tag", "multinomial", 1):
                         self._native = decoder.tagger(self.attribute_alphabet, self._names, self.features)
                     self._decoder = decoder
@@ -1011,7 +1012,13 @@ class Tagger:
         fixed: Sequence[Fixed | None] | None = None,
     ) -> Inference:
         """Inference on a dataset encoded with the model's ids."""
-        return self._prepared()(dataset, n_threads=n_threads, allowed=self._allowed(dataset, fixed))
+        return self._able(dataset)(dataset, n_threads=n_threads, allowed=self._allowed(dataset, fixed))
+
+    def _able(self, dataset: Dataset) -> CpuDecoder:
+        """The engine's tables; DataError if the scores of a sequence might overflow with weights so huge."""
+        decoder = self._prepared()
+        check_weights(decoder.largest, dataset, self.layout.order)
+        return decoder
 
     def _allowed(self, dataset: Dataset, fixed: Sequence[Fixed | None] | None) -> LabelSets | None:
         """The labels that positions may have."""
