@@ -1070,16 +1070,23 @@ class Tagger:
             raise OptionError("task", self.task, "this model labels sequences: use tag() and marginals()")
         if isinstance(items, Dataset):
             return items
-        return self.encode(([item] for item in items), n_threads=n_threads)
+        given: Any = items
+        if not isinstance(given, Iterable):
+            raise DataError(f"items must be a list of items, not {type(given).__name__}")
+        return self.encode(([item] for item in given), n_threads=n_threads)
 
     def _encode_many(self, X: Iterable[Items] | Dataset, n_threads: int | None) -> tuple[list[int], Dataset]:
         """Lengths of all sequences, and a dataset of the non-empty ones."""
         if isinstance(X, Dataset):
             return X.lengths.tolist(), self._own(X)
-        sequences: list[Any] = [x if isinstance(x, Sized) else list(x) for x in X]
-        lengths = [len(x) for x in sequences]
+        given: Any = X
+        if not isinstance(given, Iterable):
+            self.encode(given)  # says what is wrong
+        sequences = [list(x) if isinstance(x, Iterable) and not isinstance(x, Sized) else x for x in given]
+        lengths = [len(x) if isinstance(x, Sized) else 1 for x in sequences]  # others are refused
+        full = [x for x, length in zip(sequences, lengths, strict=True) if length]
         with _numbered(lengths):
-            return lengths, self.encode([x for x in sequences if len(x)], n_threads=n_threads)
+            return lengths, self.encode(full, n_threads=n_threads)
 
     def _named(self, marginals: NDArray[np.float64]) -> list[dict[str, float]]:
         return [dict(zip(self._names, row, strict=True)) for row in marginals.tolist()]
