@@ -7,6 +7,8 @@ import os
 import pytest
 
 from cli_helpers import Ran
+from crfit.data import tensor_file
+from crfit.training.callbacks import checkpoint
 
 BAD_FILES = {
     "ragged": ("a X L\nb L\n", ":2: 2 columns"),
@@ -216,6 +218,43 @@ def test_resume_with_other_options_of_the_trainer(call, recipes, tmp_path):
         check_error(call(*resumed, *other.split()), 2, message)
     ran = call(*resumed, "-o", "epochs=3", "-o", "report=2", "--seed", 0, "--json", code=0)
     assert ran.json["iterations"] == 5
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        {"costs": "x"}, {"costs": 1e18}, {"costs": [["A", "B"]]}, {"task": ""}, {"task": [1]},
+        {"template": {"a": 1}}, {"features": {"text": "word"}}, {"l2_by_group": 1}, {"weights": "x"},
+    ],
+)  # fmt: skip
+def test_a_checkpoint_with_wrong_options_of_the_problem_is_damaged(call, recipes, tmp_path, problem):
+    arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q", "--trainer", "lbfgs"]
+    call(*arguments, "--max-iter", 1, "--checkpoint", tmp_path / "c", code=0)
+    header, tensors = tensor_file.read(tmp_path / "c", checkpoint.KIND, mapped=False)
+    tensor_file.write(tmp_path / "wrong", tensors, header | {"problem": header["problem"] | problem})
+    ran = call(*arguments, "--resume", tmp_path / "wrong")
+    (name,) = problem
+    check_error(ran, 2, f"{tmp_path / 'wrong'}: is damaged: ")
+    assert name in ran.err or name == "features"
+
+
+def test_a_wrong_template_in_a_checkpoint_names_the_file(call, recipes, tmp_path):
+    arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q"]
+    call(*arguments, "--max-iter", 1, "--checkpoint", tmp_path / "c", code=0)
+    header, tensors = tensor_file.read(tmp_path / "c", checkpoint.KIND, mapped=False)
+    tensor_file.write(
+        tmp_path / "wrong", tensors, header | {"problem": header["problem"] | {"template": "U%x["}}
+    )
+    check_error(call(*arguments, "--resume", tmp_path / "wrong"), 2, f"{tmp_path / 'wrong'}:1: bad reference")
+
+
+def test_a_wrong_state_in_a_checkpoint_shows_no_signatures(call, recipes, tmp_path):
+    arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q", "--trainer", "newton_cg"]
+    call(*arguments, "--max-iter", 1, "--checkpoint", tmp_path / "c", code=0)
+    header, tensors = tensor_file.read(tmp_path / "c", checkpoint.KIND, mapped=False)
+    tensor_file.write(tmp_path / "wrong", tensors, header | {"state": header["state"] | {"k": 2**70}})
+    ran = call(*arguments, "--resume", tmp_path / "wrong")
+    check_error(ran, 2, "cannot resume from it: a value is out of range or of another type; start a new run")
 
 
 def test_failed_save_leaves_the_old_model(call, recipes, tmp_path, monkeypatch):

@@ -175,6 +175,9 @@ def test_what_index_refuses(call, recipes, shards, tmp_path):  # noqa: F811
     assert "wrong.txt:3: 2 columns where the first row has 3" in ran.err
     assert ran.err.count("\n") == 1
     assert "--shard-size" in call("index", train, "-o", tmp_path / "new", "--shard-size", 0, code=2).err
+    for size in ("nan", "1e-9"):
+        ran = call("index", train, "-o", tmp_path / "new", "--shard-size", size, code=2)
+        assert f"--shard-size {size}: give a number, 1e-06 or more".replace("1e-9", "1e-09") in ran.err
     assert "leave out --template" in call(
         "index", train, "-o", tmp_path / "new", "--features", "default", "--template", "x", code=2
     ).err  # fmt: skip

@@ -147,6 +147,29 @@ def test_other_keys_are_kept(call, recipes, tmp_path):
     assert all(one["id"] == one["sequence"] for one in map(json.loads, few.splitlines()))
 
 
+def test_control_characters_are_escaped_in_what_is_kept(call, recipes, tmp_path):
+    one = b'{"id":\t"a\x01\\"\tb", "x": {"\x1f": ["\\\\", "c"]}, "text\x02": "\x00", "tokens": [["a"]]}\r\n'
+    (tmp_path / "f.jsonl").write_bytes(one)
+    ran = call("tag", "-m", recipes / "jsonl.crfit", tmp_path / "f.jsonl", code=0)
+    found = json.loads(ran.out)
+    assert found.pop("labels")
+    assert found == {"id": 'a\x01"\tb', "x": {"\x1f": ["\\", "c"]}, "text\x02": "\x00"}
+
+
+@pytest.mark.parametrize("line", ['{"sentence": "2 cups flour"}', '{"id": 3}', "[1]", '"x"'])
+def test_json_without_tokens_is_the_same_error_from_a_pipe(line, tmp_path):
+    data = crfit.Dataset.from_sequences([["a", "b"]], [["X", "Y"]], features="default")
+    model = crfit.fit.fit_dataset(data, input_format="jsonl").model
+    model.save(tmp_path / "m.crfit")
+    (tmp_path / "f.jsonl").write_text(line)
+    from_file = program("tag", "-m", tmp_path / "m.crfit", tmp_path / "f.jsonl", code=2).stderr
+    ran = program("tag", "-m", tmp_path / "m.crfit", input=line.encode() + b"\n", code=2)
+    assert ran.stdout == b""
+    assert ran.stderr == from_file.replace(str(tmp_path / "f.jsonl").encode(), b"<stdin>")
+    columns = program("tag", "-m", tmp_path / "m.crfit", input=b"a\n" + line.encode() + b"\n", code=0)
+    assert columns.stdout.startswith(b"a\t")
+
+
 def test_a_compressed_pipe(recipes):
     data = gzip.compress((recipes / "test.columns").read_bytes())
     found = program("tag", "-m", recipes / "columns.crfit", input=data, code=0).stdout

@@ -74,8 +74,11 @@ def test_the_best_annotation_of_a_task_counts():
     assert rows(json.dumps([several, none, nothing])) == [ROWS, ["no\tO", "spans\tO"]]
     more[1]["ground_truth"] = True
     assert rows(json.dumps([several]))[0][1] == "Main\tO"
-    with pytest.raises(DataError, match="no task is annotated"):
-        rows(json.dumps([none]))
+    unfinished = {**nothing, "annotations": [{"result": None, "ground_truth": True}]}
+    assert rows(json.dumps([several, unfinished])) == rows(json.dumps([several]))
+    for task_without in (none, unfinished):
+        with pytest.raises(DataError, match="no task is annotated"):
+            rows(json.dumps([task_without]))
 
 
 def test_empty_lists_of_other_fields_are_no_spans():
@@ -198,6 +201,10 @@ def test_spans_that_are_wrong(spans, message):
         (json.dumps([task(SPANS) | {"data": {"text": "x" * 30}}]), "task 1: .* not the text it had"),
         ('[{"data": {"text": "x"}, "annotations": 5}]', "task 1: its annotations are not a list"),
         ('[{"data": {"text": "x"}, "annotations": [{"result": 5}]}]', "task 1: the result of an annotation"),
+        (
+            '[{"data": {"text": "x"}, "annotations": [{"result": [{"type": "labels", "value": null}]}]}]',
+            "task 1: a labelled span has no value: correct it",
+        ),
         ('{"text": "a", "label": [], "x": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
         ('[{"data": {"text": "a", "x": ' + "[" * 100_000 + "]" * 100_000 + "}}]", "nested too deeply"),
         ('{"text": "a", "label": []}\n{"text": "\udcff", "label": []}', "file:2: not UTF-8 at byte 11"),

@@ -16,6 +16,13 @@ from crfit.training.loop import train
 from crfit.training.stopping import Stop
 from oracle import problems, random_dataset
 
+
+@pytest.mark.parametrize("value", [5, "x", [1]])
+def test_groups_are_a_dict(value):
+    with pytest.raises(OptionError, match=r"l2_by_group=.*give a dict with the l2 of each group"):
+        CRF(l2_by_group=value).fit([[["a"]]], [["X"]])
+
+
 every_device = pytest.mark.parametrize("device", ["cpu", "reference"])
 
 

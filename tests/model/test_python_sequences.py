@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crfit import CRF, Stop
+from crfit import CRF, LogLinear, Stop
 from crfit.data import Dataset
 from crfit.data.dataset import recode
 from crfit.engines import make_inference
@@ -224,6 +224,60 @@ def test_probabilities_beyond_double_precision_are_an_error(device):
         with pytest.raises(DataError, match="too large for double precision"):
             ask()
     assert found.viterbi()[0].shape == (4,)
+
+
+def answer(ask: Any) -> Any:
+    """The answer, None if scores are too large."""
+    try:
+        return ask()
+    except DataError as error:
+        if "too large for double precision" not in str(error):
+            raise
+        return None
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("scale", [1e15, 1e18, 1e100, 1e300, 1e306, 1e307, 2e307, 4e307])
+def test_huge_weights_give_probabilities_or_an_error(order, scale):
+    X = [[[f"a{t % 3}", "b"] for t in range(8)], [["a1"], []]]
+    model = model_of(Dataset.from_sequences(X, random_labels(X, 3)), order=order, weights="all")
+    parts = model.layout, model.attribute_alphabet, model.label_alphabet, model.edge_alphabet
+    for seed in range(10):
+        w = np.clip(np.random.default_rng(seed).normal(size=len(model.weights)), -4, 4) * scale
+        own = Model(w, *parts)
+        for x in X:
+            best = answer(lambda x=x, own=own: own.tag(x))
+            asked = (own.marginals, own.spans, own.confidence, lambda x, own=own: own.nbest(x, 1))
+            found = [answer(lambda ask=ask, x=x: ask(x)) for ask in asked]
+            if best is None:
+                assert scale > 1e300
+                assert found == [None] * 4
+                continue
+            marginals, spans, sure, paths = found
+            assert paths[0][0] == best
+            np.testing.assert_allclose([sum(one.values()) for one in marginals], 1.0, rtol=1e-9)
+            assert all(0.0 <= p <= 1.0 for p in [*(span.probability for span in spans), sure.probability])
+            assert sure.entropy >= 0.0
+
+
+@pytest.mark.parametrize("wrong", [None, 5])
+def test_what_is_no_list_of_sequences_is_one_error(wrong):
+    model = model_of(Dataset.from_sequences([[["a"], ["b"]]], [["X", "Y"]]))
+    kind = type(wrong).__name__
+    many = (model.tag_many, model.confidence_many, model.spans_many, model.marginals_many)
+    ranked = (lambda X: model.most_uncertain(X, 2), lambda X: model.nbest_many(X, 2))
+    for ask in (*many, *ranked):
+        with pytest.raises(DataError, match=f"X must be a list of sequences, not {kind}"):
+            ask(wrong)
+        with pytest.raises(DataError, match=f"sequence 1: a sequence must be a list of items, not {kind}"):
+            ask([[["a"]], wrong, [["b"]]])
+    for ask in (model.tag, model.confidence, model.spans, lambda x: model.nbest(x, 2)):
+        with pytest.raises(DataError, match=f"sequence 0: a sequence must be a list of items, not {kind}"):
+            ask(wrong)
+    classifier = LogLinear().fit([["a"], ["b"]], ["A", "B"]).model_
+    for ask in (classifier.classify, classifier.probabilities):
+        with pytest.raises(DataError, match=f"items must be a list of items, not {kind}"):
+            ask(wrong)
 
 
 def test_a_run_that_ends_beyond_double_precision_has_diverged():

@@ -163,6 +163,7 @@ def test_classifiers():
 BAD = [
     b"", b"[", b"5", b"null", b"\xff", b'{"tokens": [["a"]]', b"{" * 100_000, b"[" * 100_000,
     b'{"tokens": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    b'{"tokens": [["a"]], "tokens": [["b"]]}',
     b'{"tokens": [{"a": NaN}]}', b'{"tokens": [{"a": 1e999}]}', b'{"tokens": [], "id": 1e999}',
     b'{"tokens": [{"a": ' + b"9" * 5000 + b"}]}",
     b'{"tokens": [{"a": ' + b'{"a": ' * 500 + b"1" + b"}" * 500 + b"}]}",
@@ -198,6 +199,12 @@ def test_bad_batches_name_the_sequence(call):
         status, found = call("/batch", {"sequences": [{"tokens": []}, {"tokens": [["a"]]}, wrong]})
         assert (status, found["error"]["message"][:11]) == (400, "sequence 2:")
         assert SECRET not in str(found)
+    for option in ({"nbest": 2}, {"marginals": True}, {"spans": SECRET}, {"threshold": 0.5}):
+        status, found = call("/batch", {"sequences": [{"tokens": [["a"]]}, {"tokens": [["a"]], **option}]})
+        expected = 'sequence 1 has an option: give marginals, nbest, spans, threshold beside "sequences"'
+        assert (status, expected in found["error"]["message"]) == (400, True)
+    status, found = call("/batch", b'{"sequences": [{"tokens": [["a"]], "tokens": [["b"]]}]}')
+    assert (status, found["error"]["message"]) == (400, '"tokens" is given twice in one object')
     body = {"sequences": [{"tokens": []}, {"tokens": [["a"]]}, {"tokens": [{"a": 10**400}]}]}
     status, found = call("/batch", body)
     assert status == 422

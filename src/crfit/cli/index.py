@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from crfit.checks import check_number
 from crfit.cli import arguments as shared
 from crfit.cli.arguments import COMMON, INPUT, MEGABYTE, section
 from crfit.cli.output import Verb, debug_option, say, table
@@ -93,6 +94,7 @@ def command(**given: Any) -> int:
       crfit train shards -m ner.crfit
     """  # noqa: D301
     begin = time.perf_counter()
+    check_number("shard_size", given["shard_size"], at_least=1 / MEGABYTE)
     folder, files = given["out"], given["files"]
     check_target(folder, given["overwrite"])
     shared.check_standard_input(files)

@@ -414,7 +414,8 @@ def _take_problem(given: dict[str, Any], named: Collection[str], state: RunState
     if "fit_intercept" in stored:
         stored["no_intercept"] = not stored["fit_intercept"]
     if stored.get("template") is not None:
-        stored["template"] = Template(stored["template"], dialect=detect_dialect(stored["template"]))
+        text = stored["template"]
+        stored["template"] = Template(text, given["resume"], dialect=detect_dialect(text))
     if stored.setdefault("features", None) is not None:
         stored["features"] = _features_to_resume(stored["features"], given["resume"], "features" in named)
     for name in stored.keys() & given.keys():

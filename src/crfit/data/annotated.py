@@ -363,21 +363,24 @@ def _text_of(task: Mapping[str, Any], wrong: Callable[[str], Exception]) -> str:
 def _annotation(task: Mapping[str, Any], text: str, wrong: Callable[[str], Exception]) -> list[_Span] | None:
     """Spans of the best annotation: the ground truth, else the latest; None without any."""
     if "annotations" not in task and "completions" not in task:  # JSON-MIN
-        given = [v for v in task.values() if isinstance(v, list) and all(map(_is_value, v))]
-        spans = next(filter(None, given), [])  # empty lists may be of other fields
-        return [_of_value(value, text, wrong) for value in spans] if given else None
+        lists = [v for v in task.values() if isinstance(v, list) and all(map(_is_value, v))]
+        spans = next(filter(None, lists), [])  # empty lists may be of other fields
+        return [_of_value(value, text, wrong) for value in spans] if lists else None
     there = task.get("annotations", task.get("completions"))
     if there is not None and not isinstance(there, list):
         raise wrong("its annotations are not a list: give the JSON export of Label Studio")
-    done = [one for one in there or [] if isinstance(one, dict) and not one.get("was_cancelled")]
+    given = [one for one in there or [] if isinstance(one, dict) and not one.get("was_cancelled")]
+    done = [one for one in given if one.get("result") is not None]  # [] is a text without spans
     if not done:
         return None
     best = max(done, key=lambda one: (bool(one.get("ground_truth")), str(one.get("updated_at") or "")))
-    result = best.get("result")
-    if result is not None and not isinstance(result, list):
+    result = best["result"]
+    if not isinstance(result, list):
         raise wrong("the result of an annotation is not a list: give the JSON export of Label Studio")
-    values = [part.get("value") for part in result or [] if isinstance(part, dict)]
-    return [_of_value(value, text, wrong) for value in values if value is not None and _is_value(value)]
+    parts = [part for part in result if isinstance(part, dict)]
+    if any(part.get("type") == "labels" and not isinstance(part.get("value"), dict) for part in parts):
+        raise wrong("a labelled span has no value: correct it, or export again")
+    return [_of_value(part["value"], text, wrong) for part in parts if _is_value(part.get("value"))]
 
 
 def _is_value(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,8 @@ __all__ = ["Member", "json_line", "other_members", "split_texts", "takes_texts"]
 
 #: Keys whose values are read: the attributes are not repeated, labels are replaced.
 _READ = ("attributes", "labels", "label")
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 class Member(NamedTuple):
@@ -46,8 +49,15 @@ def other_members(data: bytes) -> Iterator[list[Member]]:
                 key = json.loads(f'"{key}"', strict=False)  # control characters, as the reader takes them
             if key in _READ or (key == "tokens" and not _strings(data[key_end:end])):
                 continue
-            found.append(Member(key, data[begin:end].decode("utf-8", "surrogateescape")))
+            found.append(Member(key, _escaped(data[begin:end].decode("utf-8", "surrogateescape"))))
         yield found
+
+
+def _escaped(written: str) -> str:
+    """The same with control characters escaped within strings: the reader takes them, but JSON has none."""
+    if _CONTROL.search(written) is None:
+        return written
+    return _STRING.sub(lambda string: _CONTROL.sub(lambda c: f"\\u{ord(c[0]):04x}", string[0]), written)
 
 
 def takes_texts(features: Features | None, source: Input) -> bool:

@@ -89,9 +89,10 @@ class FileKind:
 def misfit(value: Any, form: Any, place: str = "the header") -> str | None:
     """What is wrong with a value from JSON, None if it has the form.
 
-    A form is a type, where whole numbers are float too, or None; a tuple of forms, one of which must fit;
-    a list with the form of its entries; or a mapping with the forms of entries by name, where ``?`` behind
-    a name means that it may be missing and `ANY` is the name of all others.
+    A form is a type, where whole numbers are float too, None, or a string; a tuple of forms, one of which
+    must fit; a list with the form of all entries, or with several, the form of each; or a mapping with the
+    forms of entries by name, where ``?`` behind a name means that it may be missing and `ANY` is the name of
+    all others.
     """
     if isinstance(form, tuple):
         return None if any(misfit(value, one) is None for one in form) else f"{place} is {_brief(value)}"
@@ -100,7 +101,11 @@ def misfit(value: Any, form: Any, place: str = "the header") -> str | None:
     if isinstance(form, list):
         if not isinstance(value, list):
             return f"{place} is {_brief(value)}"
-        wrong = (misfit(entry, form[0], f"{place}[{i}]") for i, entry in enumerate(value))
+        if len(form) > 1 and len(value) != len(form):
+            return f"{place} has {len(value)} entries, not {len(form)}"
+        of_each = form if len(form) > 1 else form * len(value)
+        pairs = enumerate(zip(value, of_each, strict=True))
+        wrong = (misfit(entry, one, f"{place}[{i}]") for i, (entry, one) in pairs)
         return next(filter(None, wrong), None)
     if isinstance(form, Mapping):
         if not isinstance(value, dict):
@@ -112,7 +117,10 @@ def misfit(value: Any, form: Any, place: str = "the header") -> str | None:
         others = form.get(ANY, ANY)
         wrong = (misfit(entry, forms.get(name, others), name) for name, entry in value.items())
         return next(filter(None, wrong), None)
-    fits = value is None if form is None else type(value) is form or (form is float and type(value) is int)
+    if form is None or isinstance(form, str):
+        fits = value == form
+    else:
+        fits = type(value) is form or (form is float and type(value) is int)
     return None if fits else f"{place} is {_brief(value)}"
 
 

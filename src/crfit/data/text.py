@@ -27,6 +27,7 @@ two formats a line of only white space ends a sequence, like an empty line.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -142,6 +143,10 @@ def common_format(found: Sequence[tuple[str, Format]]) -> Format:
     return common
 
 
+#: A brace and the first key. A brace alone may be a token.
+_BEGIN_OF_OBJECT = re.compile(rb'\s*\{\s*"[^"\\]*(?:\\.[^"\\]*)*"\s*:')
+
+
 def detect_one(text: Input) -> Format:
     """The format of one text."""
     name = PurePath(text.name)
@@ -152,13 +157,18 @@ def detect_one(text: Input) -> Format:
     lines = [line for line in sample.split(b"\n") if line.strip()]
     if len(text.data) > SAMPLE_BYTES and len(lines) > 1:
         lines.pop()  # incomplete
-    if (
-        lines
-        and lines[0].lstrip().startswith(b"{")
-        and any(key in lines[0] for key in (b'"tokens"', b'"attributes"', b'"text"'))
-    ):
+    if lines and _BEGIN_OF_OBJECT.match(lines[0]):
         return "jsonl"
     return "crfsuite" if _looks_like_crfsuite(lines) else "columns"
+
+
+def only_json(text: Input) -> bool:
+    """Whether each line is an object, a list or a string of JSON; blank lines aside."""
+    lines = [line for line in text.data.removeprefix(BYTE_ORDER_MARK).split(b"\n") if line.strip()]
+    try:
+        return bool(lines) and all(isinstance(json.loads(line), dict | list | str) for line in lines)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _looks_like_crfsuite(lines: list[bytes]) -> bool:

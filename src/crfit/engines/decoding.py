@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.checks import first_outside
+from crfit.checks import first_outside, place
 from crfit.errors import DataError, OptionError
 from crfit.layout.constraints import Constraints, infeasible
 
@@ -78,15 +78,49 @@ def check_overflow(log_z: NDArray[np.float64], dataset: Dataset) -> NDArray[np.f
     """Return the ``log Z`` of sequences; DataError if one is not finite, and its probabilities NaN."""
     beyond = np.flatnonzero(~np.isfinite(log_z))
     if beyond.size:
-        sequence, lines = int(beyond[0]), dataset.line_numbers
-        raise DataError(
-            "scores are too large for double precision: divide the values of the attributes by a constant, "
-            "here and in training",
-            file=dataset.source,
-            line=None if lines is None else int(lines[dataset.seq_ptr[sequence]]),
-            sequence=sequence,
-        )
+        raise too_large(dataset, int(beyond[0]))
     return log_z
+
+
+def check_defined(marginals: NDArray[np.float64], dataset: Dataset) -> NDArray[np.float64]:
+    """Return the marginals of tokens; DataError if one is NaN, which a finite ``log Z`` does not exclude."""
+    if np.isnan(marginals.sum()):
+        token = int(np.argmax(np.isnan(marginals.reshape(len(marginals), -1)).any(axis=1)))
+        raise too_large(dataset, place(dataset.seq_ptr, token)[0])
+    return marginals
+
+
+#: A weight above it may make scores overflow without a value that is not finite in the result.
+HUGE_WEIGHT = 1e300
+
+
+def check_weights(largest: float, dataset: Dataset, order: int) -> None:
+    """DataError if weights up to `largest` are so huge that the score of a label sequence might overflow."""
+    if largest <= HUGE_WEIGHT:
+        return
+    ptr = dataset.seq_ptr
+    n_values = np.diff(dataset.attr_ptr[ptr])
+    sizes = None if dataset.attr_values is None else np.abs(dataset.attr_values)
+    n = np.bincount(np.repeat(np.arange(len(n_values)), n_values), sizes, len(n_values))
+    n = n + (order + 2) * np.diff(ptr)  # n-grams of up to order + 1 labels, and the boundary
+    if dataset.edge_ptr is not None:
+        n = n + np.diff(dataset.edge_ptr[ptr])
+    # Differences of two scores must be finite too.
+    beyond = np.flatnonzero(n > np.finfo(np.float64).max / largest / 2)
+    if beyond.size:
+        raise too_large(dataset, int(beyond[0]))
+
+
+def too_large(dataset: Dataset, sequence: int) -> DataError:
+    """The error that names a sequence whose scores overflow."""
+    lines = dataset.line_numbers
+    return DataError(
+        "scores are too large for double precision: divide the values of the attributes by a constant, "
+        "here and in training",
+        file=dataset.source,
+        line=None if lines is None else int(lines[dataset.seq_ptr[sequence]]),
+        sequence=sequence,
+    )
 
 
 def checked_n(n: Any) -> int:

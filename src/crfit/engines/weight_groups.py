@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,9 @@ def l2_of_weights(
     dataset: Dataset, layout: Layout, by_group: Mapping[str, float], default: float
 ) -> NDArray[np.float64]:
     """The l2 of each weight by the name of its template, or else its family, or else the default."""
+    given: Any = by_group
+    if not isinstance(given, Mapping):
+        raise OptionError("l2_by_group", given, "give a dict with the l2 of each group")
     for name, value in by_group.items():
         check_number(f"l2_by_group[{name!r}]", value)
         if not (math.isfinite(value) and value > 0.0):

@@ -280,7 +280,10 @@ class Model(Tagger):
                         file=one.name,
                     )
         if self.features is not None:
-            return "jsonl" if all(text.detect_format([one]) == "jsonl" for one in inputs) else "columns"
+            if all(text.detect_format([one]) == "jsonl" for one in inputs):
+                return "jsonl"
+            # Trained on JSON lines: a line of JSON without tokens is a mistake, and no token.
+            return "jsonl" if self.input_format == "jsonl" and all(map(text.only_json, inputs)) else "columns"
         if self.input_format == "crfsuite" and all(text.detect_format([one]) == "jsonl" for one in inputs):
             return "jsonl"
         return self.input_format

@@ -42,7 +42,7 @@ from crfit.data.from_python import Item
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, each_alone
 from crfit.data.label_sets import LabelSets, Names, make_label_sets
 from crfit.engines.cpu.decoding import CpuDecoder
-from crfit.engines.decoding import Decoder, Inference, checked_n
+from crfit.engines.decoding import HUGE_WEIGHT, Decoder, Inference, check_weights, checked_n
 from crfit.errors import DataError, OptionError
 from crfit.features import Features
 from crfit.layout import Layout
@@ -919,7 +919,7 @@ class Tagger:
         if self.task != "tag":
             raise OptionError("task", self.task, "this model classifies items: use probabilities()")
         order, ptr = self.layout.order, dataset.seq_ptr
-        decoder: Decoder = self._prepared()
+        decoder: Decoder = self._able(dataset)
         if order > 1:
             # The native core has no marginals of longer n-grams.
             from crfit.engines.reference.decoding import ReferenceDecoder
@@ -993,6 +993,7 @@ class Tagger:
                     constraints = self._constraints
                     decoder = CpuDecoder(self.layout, self.weights, constraints)
                     possible = constraints is None or constraints.always_feasible
+                    possible = possible and decoder.largest <= HUGE_WEIGHT  # others are checked with the data
                     if possible and (self.task, self.classes, self.layout.order) == ("tag", "multinomial", 1):
                         self._native = decoder.tagger(self.attribute_alphabet, self._names, self.features)
                     self._decoder = decoder
@@ -1011,7 +1012,13 @@ class Tagger:
         fixed: Sequence[Fixed | None] | None = None,
     ) -> Inference:
         """Inference on a dataset encoded with the model's ids."""
-        return self._prepared()(dataset, n_threads=n_threads, allowed=self._allowed(dataset, fixed))
+        return self._able(dataset)(dataset, n_threads=n_threads, allowed=self._allowed(dataset, fixed))
+
+    def _able(self, dataset: Dataset) -> CpuDecoder:
+        """The engine's tables; DataError if the scores of a sequence might overflow with weights so huge."""
+        decoder = self._prepared()
+        check_weights(decoder.largest, dataset, self.layout.order)
+        return decoder
 
     def _allowed(self, dataset: Dataset, fixed: Sequence[Fixed | None] | None) -> LabelSets | None:
         """The labels that positions may have."""
@@ -1063,16 +1070,23 @@ class Tagger:
             raise OptionError("task", self.task, "this model labels sequences: use tag() and marginals()")
         if isinstance(items, Dataset):
             return items
-        return self.encode(([item] for item in items), n_threads=n_threads)
+        given: Any = items
+        if not isinstance(given, Iterable):
+            raise DataError(f"items must be a list of items, not {type(given).__name__}")
+        return self.encode(([item] for item in given), n_threads=n_threads)
 
     def _encode_many(self, X: Iterable[Items] | Dataset, n_threads: int | None) -> tuple[list[int], Dataset]:
         """Lengths of all sequences, and a dataset of the non-empty ones."""
         if isinstance(X, Dataset):
             return X.lengths.tolist(), self._own(X)
-        sequences: list[Any] = [x if isinstance(x, Sized) else list(x) for x in X]
-        lengths = [len(x) for x in sequences]
+        given: Any = X
+        if not isinstance(given, Iterable):
+            self.encode(given)  # says what is wrong
+        sequences = [list(x) if isinstance(x, Iterable) and not isinstance(x, Sized) else x for x in given]
+        lengths = [len(x) if isinstance(x, Sized) else 1 for x in sequences]  # others are refused
+        full = [x for x, length in zip(sequences, lengths, strict=True) if length]
         with _numbered(lengths):
-            return lengths, self.encode([x for x in sequences if len(x)], n_threads=n_threads)
+            return lengths, self.encode(full, n_threads=n_threads)
 
     def _named(self, marginals: NDArray[np.float64]) -> list[dict[str, float]]:
         return [dict(zip(self._names, row, strict=True)) for row in marginals.tolist()]

@@ -94,6 +94,8 @@ class Answering:
         for i, one in enumerate(sequences):
             if not isinstance(one, dict):
                 _refuse(f"sequence {i}: give an object")
+            if one.keys() & set(OPTIONS):
+                _refuse(f'sequence {i} has an option: give {", ".join(OPTIONS)} beside "sequences", for all')
             given.append(self._sequence(one, f"sequence {i}: "))
         found, dataset = self._answer(given, style)
         return _answered({"sequences": found}, dataset)
@@ -225,7 +227,7 @@ def kind_of(model: Model) -> tuple[Kind, int]:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body, parse_constant=_finite, parse_float=_finite)
+        found = json.loads(body, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_once)
     except RecursionError:
         _refuse("lists or objects nested too deeply")
     except json.JSONDecodeError as error:
@@ -234,6 +236,16 @@ def _object(body: bytes) -> dict[str, Any]:
         _refuse("not JSON in UTF-8, or numbers that are not finite")
     if not isinstance(found, dict):
         _refuse("the body must be a JSON object")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        for name in ("tokens", "attributes", "text"):
+            if keys.count(name) > 1:
+                _refuse(f'"{name}" is given twice in one object')
     return found
 
 

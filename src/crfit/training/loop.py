@@ -300,6 +300,8 @@ class _Loop:
             if self.iteration > self.begun.iteration or not self.run.history or isinstance(error, CrfitError):
                 raise
             reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            if "incompatible function arguments" in reason:  # of native code, with its signature
+                reason = "a value is out of range or of another type"
             remedy = f"{self.run.trainer} cannot resume from it: {reason}; start a new run"
             raise OptionError("state", "of another trainer, or damaged", remedy) from error
         finally:

@@ -13,7 +13,13 @@ from crfit.data import Dataset
 from crfit.data.alphabet import Alphabet
 from crfit.data.label_sets import LabelSets
 from crfit.engines.cpu.arrays import lattice_bytes, native_data, native_layout
-from crfit.engines.decoding import check_feasible, check_overflow, checked_n, checked_path
+from crfit.engines.decoding import (
+    check_defined,
+    check_feasible,
+    check_overflow,
+    checked_n,
+    checked_path,
+)
 from crfit.engines.memory import check_memory
 from crfit.features import Features
 from crfit.layout import Layout
@@ -29,6 +35,7 @@ class CpuDecoder:
     ) -> None:
         self.layout, self.constraints = layout, constraints
         self.native = _native.Decoder(native_layout(layout, constraints), weights)
+        self.largest = float(max(weights.max(initial=0.0), -weights.min(initial=0.0)))
 
     def __call__(
         self, dataset: Dataset, *, n_threads: int | None = None, allowed: LabelSets | None = None
@@ -111,7 +118,11 @@ class CpuInference:
         log_z = np.empty(self._dataset.n_sequences)
         data = self._data if data is None else data
         self._decoder.infer(data, self._n_threads, log_z=log_z, **outputs, **self._masks)
-        return check_overflow(self._feasible(log_z), self._dataset)
+        check_overflow(self._feasible(log_z), self._dataset)
+        for name in ("node_marginals", "pair_marginals"):
+            if name in outputs:
+                check_defined(outputs[name], self._dataset)
+        return log_z
 
     def _feasible(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return check_feasible(scores, self._dataset, self._constraints, self._allowed)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from crfit.data import Dataset
 from crfit.data.label_sets import LabelSets
-from crfit.engines.decoding import check_feasible, check_overflow, checked_n, checked_path
+from crfit.engines.decoding import check_feasible, check_overflow, checked_n, checked_path, too_large
 from crfit.engines.memory import check_memory
 from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, path_score, table_bytes, trailing
 from crfit.layout import Layout
@@ -95,7 +95,7 @@ class ReferenceInference:
         """``p(y_t)``, float64[N, Y]."""
         marginals = np.empty((self._n_tokens, self.layout.n_labels))
         for i, span in self._spans():
-            tables = self._lattice(i).marginals()
+            tables = self._normalised(i)
             marginals[span] = [trailing(table, 1) for table in tables]
         return marginals
 
@@ -103,7 +103,7 @@ class ReferenceInference:
         """``p(y_{t-1}, y_t)``, float64[N, Y, Y]; zeros at the first position of a sequence."""
         marginals = np.zeros((self._n_tokens, self.layout.n_labels, self.layout.n_labels))
         for i, span in self._spans():
-            tables = self._lattice(i).marginals()
+            tables = self._normalised(i)
             for t, table in enumerate(tables[1:], start=span.start + 1):
                 marginals[t] = trailing(table, 2)
         return marginals
@@ -111,7 +111,7 @@ class ReferenceInference:
     def ngram_marginals(self) -> Iterator[Table]:
         """Probabilities of the label n-grams that end at each token, shaped like psi."""
         for i in range(self.dataset.n_sequences):
-            yield from self._lattice(i).marginals()
+            yield from self._normalised(i)
 
     def log_normalizer(self) -> FloatArray:
         """``log Z`` of each sequence, float64[S]."""
@@ -134,6 +134,14 @@ class ReferenceInference:
         scores[i] = lattice.log_z
         check_overflow(self._feasible(scores), self.dataset)
         return lattice
+
+    def _normalised(self, i: int) -> list[Table]:
+        lattice = self._lattice(i)
+        with np.errstate(invalid="ignore"):
+            tables = lattice.normalised()
+        if any(np.isnan(table.sum()) for table in tables):
+            raise too_large(self.dataset, i)
+        return tables
 
     def _feasible(self, scores: FloatArray) -> FloatArray:
         return check_feasible(scores, self.dataset, self._constraints, self._allowed)

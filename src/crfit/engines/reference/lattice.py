@@ -276,11 +276,17 @@ class Lattice:
 
     def marginals(self) -> list[Table]:
         """Probabilities of the label n-grams at each position, shaped like psi."""
-        first = np.exp(self.psi[0] + self.beta[0] - self.log_z)
-        return [first] + [
-            np.exp(self.alpha[t - 1][..., None] + self.psi[t] + self.beta[t] - self.log_z)
-            for t in range(1, len(self.psi))
-        ]
+        return [np.exp(joint - self.log_z) for joint in self._joints()]
+
+    def normalised(self) -> list[Table]:
+        """The marginals, where each table sums to 1 even if rounding errors of huge scores exceed 1."""
+        tables = [np.exp(joint - finite(joint.max())) for joint in self._joints()]
+        return [table / table.sum() for table in tables]
+
+    def _joints(self) -> list[Table]:
+        """``log(Z p)`` of the label n-grams at each position, shaped like psi."""
+        before = zip(self.alpha[:-1], self.psi[1:], self.beta[1:], strict=True)
+        return [self.psi[0] + self.beta[0]] + [alpha[..., None] + psi + beta for alpha, psi, beta in before]
 
     def tangent(self, q: list[Table]) -> Tangent:
         """Derivatives of alpha, beta, log Z and the marginals when psi moves in the direction `q`."""

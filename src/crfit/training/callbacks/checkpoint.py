@@ -11,7 +11,7 @@ resumed run continues exactly like an uninterrupted one. Files are replaced atom
 import os
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from crfit.data import tensor_file
 from crfit.data.tensor_file import ANY, DAMAGED, FileKind, Tensors
 from crfit.errors import ModelFileError, OptionError
 from crfit.files import check_path, check_writable
+from crfit.layout import TransitionsOption, WeightsOption
+from crfit.model.tagging import Classes, Task
 from crfit.training.records import Callback, KeptPoint, LastStep, Result, Run, RunState
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import to_numpy
@@ -34,6 +36,24 @@ _STEP = {
     "extra?": {ANY: float},
     **dict.fromkeys(("objective?", "grad_inf?", "grad_norm?", "step_size?"), (None, float)),
 }
+#: The options of `crfit.fit.PROBLEM`, and what `crfit train` takes from the run besides. From Python, whole
+#: numbers may be 3.0 and switches 1; their values are checked where they are used.
+_PROBLEM = {
+    "task?": get_args(Task),
+    "classes?": get_args(Classes),
+    **dict.fromkeys(
+        ("fit_intercept?", "penalize_intercept?", "boundary?", "scheme_in_training?"), (bool, float)
+    ),
+    **dict.fromkeys(("l2?", "l1?"), (None, float)),
+    **dict.fromkeys(("order?", "n_free?", "min_count?"), float),
+    "weights?": get_args(WeightsOption),
+    "transitions?": get_args(TransitionsOption),
+    "costs?": [[str, str, float]],
+    "l2_by_group?": {ANY: float},
+    **dict.fromkeys(("template?", "input_format?"), (None, str)),
+    "features?": {"text": str, "lists": {ANY: str}},
+    "pulled?": bool,
+}
 HEADER = {
     "trainer": str,
     "options": {},
@@ -42,7 +62,7 @@ HEADER = {
     "best": (None, _STEP),
     "value?": (None, float),
     "facts?": {ANY: float},
-    "problem?": {},
+    "problem?": _PROBLEM,
     "why?": str,
     "history?": [_STEP],
     "steps?": {"n": int, "extra": [str]},
