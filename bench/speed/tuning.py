@@ -61,7 +61,7 @@ MOST_GAP = 1.5 * GAP
 EVERY = 5
 TUNED = [0.03, 0.1, 0.3, 1.0, 3.0]
 #: What the checks ask for.
-FASTER_SEARCH, FASTER_PATH, PASSES = 20.0, 2.0, 700.0
+FASTER_SEARCH, FASTER_PATH, PASSES = 40.0, 2.0, 300.0
 
 
 def tasks(quick: bool) -> list[Task]:
