@@ -1,5 +1,6 @@
 """Models of other tools: small ones to write, and damaged files."""
 
+import contextlib
 import copy
 import itertools
 import os
@@ -19,7 +20,8 @@ import crfit
 from crfit.data.alphabet import Alphabet
 from crfit.data.templates import Template
 from crfit.data.text import Input
-from crfit.errors import ModelFileError
+from crfit.engines.decoding import HUGE_WEIGHT
+from crfit.errors import DataError, ModelFileError
 from crfit.formats.parts import Parts, Weights, put_together
 from crfit.inspection.weights import state_weights, transition_weights
 from crfit.model import Model
@@ -136,7 +138,7 @@ def mutants(data: bytes, n: int, seed: int = 0) -> Iterator[bytes]:
 def survives(read: Callable[[bytes], Model], content: bytes) -> bool:
     """Whether a file is read, rather than rejected; anything but these two raises.
 
-    Also checks time and memory, and that a model that was read can tag.
+    Also checks time and memory, and that a model that was read can tag, unless its weights are huge.
     """
     tracemalloc.start()
     start = time.perf_counter()
@@ -154,7 +156,9 @@ def survives(read: Callable[[bytes], Model], content: bytes) -> bool:
         assert peak < MAX_MEMORY
         assert time.perf_counter() - start < 5
     if len(model.labels) < 1000:
-        assert len(model.tag([["a"], ["b"]])) == 2
+        huge = len(model.weights) > 0 and max(abs(model.weights)) > HUGE_WEIGHT
+        with contextlib.suppress(DataError) if huge else contextlib.nullcontext():
+            assert len(model.tag([["a"], ["b"]])) == 2
     return True
 
 

@@ -40,7 +40,7 @@ def test_tables():
     ("results", "failed"),
     [
         (made(), []),
-        (made(passes=130.0), ["fewer-recipes-observed-0.1-auto"]),
+        (made(passes=150.0), ["fewer-recipes-observed-0.1-auto"]),
         (made(objective=101.0), ["same-recipes-observed-0.1-auto"]),
         (made(toward=1.5), ["faster-recipes-observed-0.1"]),
     ],
