@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,6 +153,10 @@ def test_program_with_a_log_that_is_full(call, recipes, tmp_path):
     crfit.load(tmp_path / "m")
 
 
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="its commands are for bash")
+
+
+@needs_bash
 @pytest.mark.parametrize(
     ("redirection", "code"),
     [("2>&1 | head -1", 1), ("2>/dev/full", 1), ("2>&-", 0), (">/dev/full", 1), ("--log /dev/full", 1)],
@@ -166,6 +171,7 @@ def test_program_saves_the_model_whatever_happens_to_its_streams(recipes, tmp_pa
     crfit.load(tmp_path / "m")
 
 
+@needs_bash
 def test_program_with_closed_streams(recipes):
     command = f"{sys.executable} -m crfit tag -m {recipes / 'columns.crfit'}"
     for redirection, message in (("<&-", "standard input is closed"), (">&-", "standard output is closed")):
