@@ -23,7 +23,7 @@ side far too long:
 so that a step along one weight is at most `reach`, which is doubled or halved by how well Q predicts F. Near
 the optimum v is small and B is 0. The metric is (1 - mix) l2 + mix h + B.
 
-Products are wanted only for the weights that are free at the start of the step, usually a few per cent of
+Products are wanted only for the weights that are free at the start of the step, often a small part of
 them (`Objective.restricted`).
 
 A line search on F follows, projected onto the orthant; the full step nearly always passes.
