@@ -1,6 +1,7 @@
 """`crfit train` and `crfit eval` as a user runs them: commands for a problem, and what they report."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,8 +31,13 @@ def train_command(loaded: Loaded, folder: str, trainer: str = "lbfgs") -> list[s
     ]
 
 
+def with_bytecode() -> dict[str, str]:
+    """The environment, in which Python stores bytecode as it does for users: it starts much faster then."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 def reported(command: Sequence[str]) -> Row:
     """Run a command with ``--json``; gives what it printed."""
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=with_bytecode())
     record: Row = json.loads(done.stdout.splitlines()[-1])
     return record

@@ -48,6 +48,8 @@ GAPS = (1e-2, 1e-3, 1e-4)
 MIDDLE = GAPS[1]
 ROUNDS = 3
 SECONDS = 60.0
+#: The tutorial of sklearn-crfsuite ends after this many iterations of CRFsuite.
+TUTORIAL, ITERATIONS = "conll2002-es-tutorial", 100
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -213,6 +215,8 @@ def pictures(results: Results) -> dict[str, Drawable]:
 
 #: How much slower than the fastest other trainer the default may be, with slack for other machines.
 BEHIND = 2.0
+#: How many times as long the tutorial's iterations of CRFsuite take, at least.
+SHORTER = 2.5
 #: The distance at the end may be this many times the tolerance.
 OVER = 5.0
 
@@ -229,4 +233,13 @@ def checks(results: Results) -> list[Check]:
         if row["gap"] is not None and row["predicted"] is not None:
             text = f"{title}: the default ends {row['gap']:.1e} above the optimum."
             made.append(Check(f"{name}-end", text, row["gap"] <= OVER * 1e-4))
+    last = next(iter(results.where(problem=TUTORIAL, what="rival", iteration=ITERATIONS)), None)
+    seconds = _Standing(results, TUTORIAL, variant=DEFAULT).seconds(MIDDLE) if last else None
+    if last is not None and seconds is not None:
+        times = last["seconds"] / seconds
+        text = (
+            f"{PROBLEMS[TUTORIAL][0]}: CRFsuite's {ITERATIONS} iterations take {times:.1f} times as long as "
+        )
+        text += "the default to a gap of 1e-3."
+        made.append(Check(f"{TUTORIAL}-iterations", text, times >= SHORTER * results.slack))
     return made

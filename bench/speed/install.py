@@ -3,7 +3,6 @@
 The wheels are those of ``make wheel`` in dist/wheelhouse. Memory is the peak resident size of the process.
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
+from bench.command_line import with_bytecode
 from bench.pictures import Drawable
 from bench.records import Check, NotAvailable, Results, Row, Task
 from bench.setting import Setting
@@ -64,7 +64,6 @@ def _wheels() -> Iterator[Row]:
 
 def _imports(rounds: int) -> Iterator[Row]:
     """Cases take turns; the first round makes the bytecode and does not count."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     absent = {"import pycrfsuite"} if tool("python_crfsuite").absent() else set()
     for number in range(1 + rounds):
         for case in IMPORTS:
@@ -72,7 +71,7 @@ def _imports(rounds: int) -> Iterator[Row]:
                 continue
             command = [sys.executable, "-c", case + PEAK]
             begin = time.perf_counter()
-            run = subprocess.run(command, check=True, capture_output=True, env=environment)
+            run = subprocess.run(command, check=True, capture_output=True, env=with_bytecode())
             seconds = time.perf_counter() - begin
             if number > 0:
                 yield {"case": case, "seconds": seconds, "peak_kb": int(run.stdout)}

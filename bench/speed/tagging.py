@@ -5,7 +5,6 @@ python-crfsuite is single-threaded. Rounds of both alternate; a time is that of 
 programs are those of whole processes, with bytecode and files in memory.
 """
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from typing import Any
 
 import crfit
 from bench import problems
+from bench.command_line import with_bytecode
 from bench.pictures import Drawable
 from bench.problems import Loaded
 from bench.records import Check, Results, Row, Task
@@ -128,12 +128,11 @@ def _start(task: Task, loaded: Loaded, folder: str) -> Iterator[Row]:
     if not tool(RIVAL_TOOL).absent():
         train_crfsuite(loaded, ITERATIONS, theirs)
         cases["their load and tag"] = (RIVAL, ["-c", RIVAL_LOAD, theirs])
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for round_ in range(1 + task.settings["rounds"]):
         for case, (name, arguments) in cases.items():
             command = [sys.executable, *arguments]
             begin = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True, env=environment)
+            subprocess.run(command, check=True, capture_output=True, env=with_bytecode())
             seconds = time.perf_counter() - begin
             if round_ > 0:  # the first one makes the bytecode
                 yield _row("start", name, seconds, case=case)
