@@ -240,6 +240,6 @@ def checks(results: Results) -> list[Check]:
         text = (
             f"{PROBLEMS[TUTORIAL][0]}: CRFsuite's {ITERATIONS} iterations take {times:.1f} times as long as "
         )
-        text += "the default to a gap of 1e-3."
+        text += "as the default to a gap of 1e-3."
         made.append(Check(f"{TUTORIAL}-iterations", text, times >= SHORTER * results.slack))
     return made
