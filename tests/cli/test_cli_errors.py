@@ -21,6 +21,14 @@ BAD_FILES = {
 }
 
 
+OLD_LINE_ENDS = {
+    "attributes": '{"tokens": [["a"]], "labels": ["L"]}',
+    "tokens": '{"tokens": ["a"], "labels": ["L"]}',
+    "text": '{"text": "a", "spans": [[0, 1, "L"]]}',
+    "classify": '{"attributes": ["a"], "label": "L"}',
+}
+
+
 def check_error(ran: Ran, code: int, message: str) -> None:
     assert ran.code == code, ran.err
     lines = ran.err.splitlines()
@@ -41,6 +49,25 @@ def test_bad_files(call, tmp_path, name):
     assert ran.err.count("\n") == 1
     assert str(path) in ran.err
     assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("form", OLD_LINE_ENDS)
+def test_json_lines_that_end_with_cr_alone(call, tmp_path, form):
+    path = tmp_path / "old.jsonl"
+    path.write_bytes(f"{OLD_LINE_ENDS[form]}\r".encode() * 2)
+    task = ["--task", "classify"] if form == "classify" else []
+    message = f"{path}: lines end with CR alone, as on very old systems: convert them to LF"
+    check_error(call("train", path, "-m", tmp_path / "m", "-q", *task), 2, message)
+    path.write_bytes(OLD_LINE_ENDS[form].replace(" ", "\r").encode())  # white space within the only line
+    assert "CR" not in call("train", path, "-m", tmp_path / "m", "-q", *task).err
+
+
+def test_texts_to_tag_whose_lines_end_with_cr_alone(call, recipes, tmp_path):
+    model, path = tmp_path / "m", tmp_path / "old.jsonl"
+    call("train", recipes / "train.columns", "-m", model, "-q", "--features", "default", code=0)
+    path.write_bytes(b'{"text": "2 cups"}\r{"text": "3 eggs"}\r')
+    ran = call("tag", "-m", model, path, code=2)
+    assert f"{path}: lines end with CR alone" in ran.err
 
 
 BAD_OPTIONS = {
