@@ -275,6 +275,19 @@ def test_a_wrong_template_in_a_checkpoint_names_the_file(call, recipes, tmp_path
     check_error(call(*arguments, "--resume", tmp_path / "wrong"), 2, f"{tmp_path / 'wrong'}:1: bad reference")
 
 
+@pytest.mark.parametrize("text", ["bogus(", "", "lower\ngazetteer foods.txt"])
+def test_wrong_features_in_a_checkpoint_name_the_file(call, recipes, tmp_path, text):
+    arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q"]
+    first = ["--features", "default", "--max-iter", 1, "--checkpoint", tmp_path / "c"]
+    call(*arguments, *first, code=0)
+    header, tensors = tensor_file.read(tmp_path / "c", checkpoint.KIND, mapped=False)
+    header["problem"]["features"]["text"] = text
+    tensor_file.write(tmp_path / "c", tensors, header)
+    ran = call(*arguments, "--resume", tmp_path / "c", code=2)
+    assert ran.err.startswith(f"crfit: error: {tmp_path / 'c'}: is damaged: ")
+    assert ran.err.endswith("copy the original again, or create it again\n")
+
+
 def test_a_wrong_state_in_a_checkpoint_shows_no_signatures(call, recipes, tmp_path):
     arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q", "--trainer", "newton_cg"]
     call(*arguments, "--max-iter", 1, "--checkpoint", tmp_path / "c", code=0)
