@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,7 +38,7 @@ from crfit.engines.sharded import (
     WorkerReport,
     for_each,
 )
-from crfit.errors import ClusterError, CrfitError, OptionError
+from crfit.errors import ClusterError, CrfitError, CrfitWarning, OptionError
 from crfit.layout import Layout
 from crfit.layout.sharded import ShardLayout, joined_layout, shard_layout
 from crfit.threads import cpu_level
@@ -430,6 +431,7 @@ class ClusterRunner(Runner):
         begin = time.monotonic()
         if not wait and begin - self._looked < LOOK_EVERY:
             return
+        said = False
         while True:
             self._looked = time.monotonic()
             there = self.cluster._threads()
@@ -442,6 +444,14 @@ class ClusterRunner(Runner):
             self._start(dict(sorted(new.items())))
             if self._workers or not wait:
                 return
+            if self.cluster._local is not None and not self.cluster._local.workers:
+                # Dask starts no process again that ended twice within some seconds.
+                remedy = "resume the run from a checkpoint"
+                raise ClusterError(f"all processes of the cluster have ended: {remedy}")
+            if self._lost and not said:
+                message = f"all workers of the cluster are lost: waiting {self.cluster.wait:g} s for others"
+                warnings.warn(message, CrfitWarning, stacklevel=2)
+                said = True
             if time.monotonic() - begin > self.cluster.wait:
                 raise ClusterError(
                     f"no worker of the cluster answers, and none came in {self.cluster.wait:g} s: start some"
@@ -457,9 +467,12 @@ class ClusterRunner(Runner):
         }
         if not futures:
             return
-        until = time.monotonic() + max(self.cluster.patience, 10.0)
-        while not all(future.done() for future in futures.values()) and time.monotonic() < until:
+        there, looked = set(futures), time.monotonic()
+        until = looked + max(self.cluster.patience, 10.0)
+        while not all(futures[name].done() for name in there) and time.monotonic() < until:
             time.sleep(0.01)
+            if time.monotonic() - looked > LOOK_EVERY:
+                there, looked = futures.keys() & self.cluster._threads().keys(), time.monotonic()
         started = {}
         for name, future in futures.items():
             if future.status == "error":
@@ -516,15 +529,26 @@ class ClusterRunner(Runner):
         task = asyncio.ensure_future(asked)
         # Its error is not asked for after Ctrl-C, and asyncio would print it.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        pinged = time.monotonic()
+        pause = max(min(self.cluster.patience, LOOK_EVERY), 0.05)
         try:
-            while not (await asyncio.wait({task}, timeout=max(self.cluster.patience, 0.05)))[0]:
-                if not await self._alive(name):
+            while not (await asyncio.wait({task}, timeout=pause))[0]:
+                late = time.monotonic() - pinged >= self.cluster.patience
+                if not await self._listed(name) or (late and not await self._alive(name)):
                     task.cancel()
                     return _LostError()
+                pinged = time.monotonic() if late else pinged
             answer = task.result()
         except (OSError, KeyError):  # the connection broke; or another process has the address now
             return _LostError()
         return answer["result"] if answer["status"] == "OK" else answer["exception"]
+
+    async def _listed(self, name: str) -> bool:
+        """Whether the scheduler has the worker: it knows of an end at once, Dask connects for 30 s."""
+        try:
+            return name in await asyncio.wait_for(self.cluster.client.scheduler.ncores(), LOOK_EVERY)
+        except (OSError, asyncio.TimeoutError):
+            return True  # `_welcome` sees whether there still is a scheduler
 
     async def _alive(self, name: str) -> bool:
         """Whether the process reacts, even if it is busy."""
