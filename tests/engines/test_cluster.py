@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -277,6 +278,18 @@ def test_a_scheduler_that_is_not_there():
     with pytest.raises(OptionError, match=r"cluster='tcp://127.0.0.1:9': no scheduler answers"):
         Cluster("tcp://127.0.0.1:9", wait=0.5)
     assert time.monotonic() - begin < 20
+
+
+def test_a_web_server_is_no_scheduler():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(OptionError, match=r"no scheduler answers there \(another program does\): give"):
+            Cluster(f"tcp://127.0.0.1:{server.getsockname()[1]}", wait=5)
 
 
 @pytest.mark.parametrize("address", ["local", "10.0.0.1", "tcp://", "tcp://a:b", "http://localhost:80", ""])

@@ -13,10 +13,13 @@ restarts those that died and shows them on its dashboard.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -46,7 +49,8 @@ from crfit.training.interrupts import InterruptGuard
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    import distributed
+    from distributed import Client
 
 #: Seconds between looks for workers that have joined.
 LOOK_EVERY = 2.0
@@ -64,7 +68,7 @@ class _LostError(Exception):
 class _Worker:
     address: str
     n_threads: int
-    future: Future  # of its Holder, which lives as long as this
+    future: distributed.Future  # of its Holder, which lives as long as this
     shards: set[int] = field(default_factory=set)
     known: dict[tuple[str, Node], int] = field(default_factory=dict)  # numbers of the vectors it has
     curvature: int = 0  # number of what it caches
@@ -166,9 +170,12 @@ class Cluster:
             return distributed.Client(self._local, set_as_default=False)
         try:
             _check_address(distributed.comm, address)
-            return distributed.Client(address, set_as_default=False, timeout=min(self.wait, 30.0))
-        except (OSError, ValueError, TimeoutError) as error:
-            remedy = f"no scheduler answers there ({error}): give tcp://HOST:PORT or local[N]"
+            timeout = min(self.wait, 30.0)
+            return _in_thread(partial(distributed.Client, address, set_as_default=False, timeout=timeout))
+        except (OSError, ValueError, TimeoutError, MemoryError) as error:
+            # Dask takes the answer of another program, as that of a web server, for a huge size.
+            reason = "another program does" if isinstance(error, MemoryError) else error
+            remedy = f"no scheduler answers there ({reason}): give tcp://HOST:PORT or local[N]"
             raise OptionError("cluster", address, remedy) from None
 
 
@@ -178,6 +185,22 @@ def _imported() -> Any:
     except ImportError:
         raise ClusterError('a cluster needs Dask: pip install "crfit[dask]"') from None
     return distributed
+
+
+def _in_thread(work: Callable[[], Any]) -> Any:
+    """What a function returns. Ctrl-C does not wait for it: a client that Dask ends itself takes a minute."""
+    done: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    while not done.done():
+        time.sleep(0.01)
+    return done.result()
 
 
 def _check_address(comm: Any, address: str) -> None:
