@@ -60,6 +60,11 @@ def test_public_names_are_found_on_first_use():
         _ = crfit.nothing
 
 
+def test_nothing_is_imported_before_ctrl_c_is_quiet():
+    started = loaded("from crfit.__main__ import main") - loaded("")  # as the program of the package starts
+    assert started == {"__future__", "_signal", "crfit", "crfit.__main__"} - loaded("")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_during_imports_shows_no_traceback():
     code = """

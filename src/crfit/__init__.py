@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 #: Version of the package (semantic versioning).
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # importing it from typing takes longer than the rest of this file
 if TYPE_CHECKING:
+    from typing import Any
+
     from crfit import errors, features, scorers, trainers
     from crfit.data import Dataset, text
     from crfit.engines import make_inference, make_objective
@@ -88,6 +88,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         """Import the module of a name on first use."""
+        from importlib import import_module
+
         if name in _FOLDERS:
             return import_module(f"crfit.{name}")
         if name not in _MODULES:

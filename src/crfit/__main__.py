@@ -1,6 +1,7 @@
 """``crfit`` and ``python -m crfit``: the command line."""
 
-import signal
+# Not `signal`, which imports several modules: until `main` runs, Ctrl-C shows a traceback.
+import _signal as signal  # type: ignore[import-not-found]
 import sys
 
 

@@ -21,6 +21,14 @@ BAD_FILES = {
 }
 
 
+OLD_LINE_ENDS = {
+    "attributes": '{"tokens": [["a"]], "labels": ["L"]}',
+    "tokens": '{"tokens": ["a"], "labels": ["L"]}',
+    "text": '{"text": "a", "spans": [[0, 1, "L"]]}',
+    "classify": '{"attributes": ["a"], "label": "L"}',
+}
+
+
 def check_error(ran: Ran, code: int, message: str) -> None:
     assert ran.code == code, ran.err
     lines = ran.err.splitlines()
@@ -41,6 +49,25 @@ def test_bad_files(call, tmp_path, name):
     assert ran.err.count("\n") == 1
     assert str(path) in ran.err
     assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("form", OLD_LINE_ENDS)
+def test_json_lines_that_end_with_cr_alone(call, tmp_path, form):
+    path = tmp_path / "old.jsonl"
+    path.write_bytes(f"{OLD_LINE_ENDS[form]}\r".encode() * 2)
+    task = ["--task", "classify"] if form == "classify" else []
+    message = f"{path}: lines end with CR alone, as on very old systems: convert them to LF"
+    check_error(call("train", path, "-m", tmp_path / "m", "-q", *task), 2, message)
+    path.write_bytes(OLD_LINE_ENDS[form].replace(" ", "\r").encode())  # white space within the only line
+    assert "CR" not in call("train", path, "-m", tmp_path / "m", "-q", *task).err
+
+
+def test_texts_to_tag_whose_lines_end_with_cr_alone(call, recipes, tmp_path):
+    model, path = tmp_path / "m", tmp_path / "old.jsonl"
+    call("train", recipes / "train.columns", "-m", model, "-q", "--features", "default", code=0)
+    path.write_bytes(b'{"text": "2 cups"}\r{"text": "3 eggs"}\r')
+    ran = call("tag", "-m", model, path, code=2)
+    assert f"{path}: lines end with CR alone" in ran.err
 
 
 BAD_OPTIONS = {
@@ -246,6 +273,19 @@ def test_a_wrong_template_in_a_checkpoint_names_the_file(call, recipes, tmp_path
         tmp_path / "wrong", tensors, header | {"problem": header["problem"] | {"template": "U%x["}}
     )
     check_error(call(*arguments, "--resume", tmp_path / "wrong"), 2, f"{tmp_path / 'wrong'}:1: bad reference")
+
+
+@pytest.mark.parametrize("text", ["bogus(", "", "lower\ngazetteer foods.txt"])
+def test_wrong_features_in_a_checkpoint_name_the_file(call, recipes, tmp_path, text):
+    arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q"]
+    first = ["--features", "default", "--max-iter", 1, "--checkpoint", tmp_path / "c"]
+    call(*arguments, *first, code=0)
+    header, tensors = tensor_file.read(tmp_path / "c", checkpoint.KIND, mapped=False)
+    header["problem"]["features"]["text"] = text
+    tensor_file.write(tmp_path / "c", tensors, header)
+    ran = call(*arguments, "--resume", tmp_path / "c", code=2)
+    assert ran.err.startswith(f"crfit: error: {tmp_path / 'c'}: is damaged: ")
+    assert ran.err.endswith("copy the original again, or create it again\n")
 
 
 def test_a_wrong_state_in_a_checkpoint_shows_no_signatures(call, recipes, tmp_path):

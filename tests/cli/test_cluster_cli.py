@@ -1,6 +1,11 @@
 """``crfit train --cluster``."""
 
 import json
+import signal
+import socket
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -42,3 +47,20 @@ def test_training_on_two_processes_and_on_one(call, recipes, tmp_path):
 def test_what_is_refused(call, recipes, tmp_path, options, message):
     refused = call("train", recipes / "train.columns", "-m", tmp_path / "m", *options, code=2)
     assert message in refused.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_while_connecting_ends_the_program_soon(recipes, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "--cluster", address]
+        command = [sys.executable, "-m", "crfit", *map(str, arguments)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        server.settimeout(60)
+        server.accept()[0].close()
+    time.sleep(0.4)  # nobody listens now, and Dask tries again and again
+    begin = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=90)[1]
+    assert (process.returncode, said.strip()) == (143, "crfit: error: interrupted")
+    assert time.monotonic() - begin < 10  # Dask waits for 60 s

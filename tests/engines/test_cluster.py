@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -25,7 +26,11 @@ from crfit.errors import ClusterError, DataError, OptionError
 from text_helpers import random_columns, write_columns
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+dask = pytest.importorskip("dask")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:all workers of the cluster are lost"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +41,13 @@ def data():
 
 @pytest.fixture(scope="module")
 def local():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs=50
-    ) as processes:
+    # By default Dask gives up workers that are killed twice within 15 s.
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10m"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs=50
+        ) as processes,
+    ):
         yield processes
 
 
@@ -115,6 +124,44 @@ def test_workers_killed_in_the_middle_change_no_byte(data, cluster, trainer):
         timer.join()
     assert objective.value(result.weights) == make_objective(Shards.of(data, 8)).value(result.weights)
     assert sum(report.lost for report in runner.reports()) == 2
+
+
+def test_workers_killed_between_two_evaluations_are_noticed_soon(data):
+    with Cluster("local[2]") as own:
+        objective = make_objective(data, device="cluster", client=own)
+        w = np.linspace(-0.1, 0.1, objective.n_weights)
+        expected = objective.value(w)
+        for pid in pids(own).values():
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.3)  # until the connections are closed here
+        objective.runner._looked = begin = time.monotonic()  # the list of workers is not read again before
+        assert objective.value(w) == expected
+        assert time.monotonic() - begin < 28  # Dask tries to connect for 30 s
+        assert [report.lost for report in objective.workers].count(True) == 2
+
+
+def test_a_run_without_workers_says_so_before_it_waits(data, cluster):
+    objective = make_objective(data, device="cluster", client=cluster)
+    for name in list(objective.runner._workers):
+        objective.runner._give_up(name)
+    cluster.wait = 0.2
+    lost = pytest.warns(crfit.errors.CrfitWarning, match=r"all workers .* are lost: waiting 0.2 s for others")
+    with lost, pytest.raises(ClusterError, match=r"none came in 0.2 s"):
+        objective.value(np.zeros(objective.n_weights))
+
+
+def test_processes_that_do_not_start_again_are_not_waited_for(data):
+    with Cluster("local[1]") as own:
+        objective = make_objective(data, device="cluster", client=own)
+        own._local.scale(0)  # as Dask does with workers that ended twice
+        begin = time.monotonic()
+        while own.n_workers:
+            assert time.monotonic() - begin < 30
+            time.sleep(0.01)
+        objective.runner._looked = 0.0
+        with pytest.raises(ClusterError, match="all processes of the cluster have ended: resume the run"):
+            objective.value(np.zeros(objective.n_weights))
+        assert time.monotonic() - begin < 30
 
 
 def test_a_frozen_worker_is_given_up(data, cluster):
@@ -231,6 +278,18 @@ def test_a_scheduler_that_is_not_there():
     with pytest.raises(OptionError, match=r"cluster='tcp://127.0.0.1:9': no scheduler answers"):
         Cluster("tcp://127.0.0.1:9", wait=0.5)
     assert time.monotonic() - begin < 20
+
+
+def test_a_web_server_is_no_scheduler():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(OptionError, match=r"no scheduler answers there \(another program does\): give"):
+            Cluster(f"tcp://127.0.0.1:{server.getsockname()[1]}", wait=5)
 
 
 @pytest.mark.parametrize("address", ["local", "10.0.0.1", "tcp://", "tcp://a:b", "http://localhost:80", ""])

@@ -103,6 +103,18 @@ def test_batches(attributes, call):
     }
 
 
+@pytest.mark.parametrize("added", [{}, {"spans": True}, {"nbest": 2}, {"marginals": True}])
+def test_answers_that_are_sent_again_are_refused_with_what_to_leave_out(text_call, added):
+    asked = {"sequences": [{"text": "2 cups"}], **added}
+    answer = text_call("/batch", asked)[1]
+    for path, again in (("/batch", answer), ("/tag", answer["sequences"][0])):
+        status, found = text_call(path, again)
+        remedy = "to send an answer again, leave out what the service added"
+        assert (status, remedy in found["error"]["message"]) == (400, True)
+    own = {"sequences": [{"text": one["text"]} for one in answer["sequences"]], **added}
+    assert text_call("/batch", own) == (200, answer)
+
+
 def test_text_is_split_with_places(words, text_call):
     line = "2 cups Mehl, gesiebt \U0001f35e"
     found = text_call("/tag", {"text": line, "id": "é"})[1]

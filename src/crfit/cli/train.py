@@ -30,6 +30,7 @@ from crfit.cli.arguments import (
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.data.shards import FolderShards
 from crfit.data.templates import Template, detect_dialect, load_template
+from crfit.data.tensor_file import DAMAGED
 from crfit.engines.engine_objective import EngineObjective
 from crfit.engines.profile import HEADINGS, profile_rows
 from crfit.errors import CrfitError, ModelFileError, OptionError
@@ -441,7 +442,10 @@ def _features_to_resume(stored: dict[str, Any], path: str, given_again: bool) ->
     """The features of the run to resume; it does not have the contents of lists."""
     if stored["lists"] and not given_again:
         raise OptionError("resume", path, "the run uses lists of words: give --features again")
-    return Features.parse(stored["text"], contents=dict.fromkeys(stored["lists"], b""))
+    try:
+        return Features.parse(stored["text"], contents=dict.fromkeys(stored["lists"], b""))
+    except CrfitError as error:
+        raise ModelFileError(f"{path}: {DAMAGED.format(error)}") from None
 
 
 def _fit(

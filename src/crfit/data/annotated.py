@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from crfit.data.dataset import Dataset
 from crfit.data.label_sets import hide_labels
-from crfit.data.text import Input, column_text
+from crfit.data.text import Input, check_line_ends, column_text
 from crfit.data.tokens import Token, tokenize
 from crfit.errors import DataError
 from crfit.files import BYTE_ORDER_MARK
@@ -178,6 +178,7 @@ def _of_lines(source: Input, encoding: Encoding) -> Iterator[list[tuple[str, str
             continue
 
         def wrong(message: str, number: int = number) -> DataError:
+            check_line_ends(source)
             return DataError(message, file=source.name, line=number)
 
         record = _parsed(line, wrong)

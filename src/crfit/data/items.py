@@ -29,7 +29,7 @@ from crfit.data import text
 from crfit.data.alphabet import Alphabet, HasAlphabets
 from crfit.data.dataset import Dataset
 from crfit.data.from_python import Matrix, csr_arrays, dense_arrays
-from crfit.data.text import Format, Input, Source
+from crfit.data.text import Format, Input, Source, check_line_ends
 from crfit.errors import DataError, OptionError
 from crfit.files import BYTE_ORDER_MARK
 
@@ -248,6 +248,7 @@ def _read_json(
             try:
                 items.add(line, labelled)
             except DataError as error:
+                check_line_ends(one)
                 raise DataError(str(error), file=one.name, line=number) from None
             items.places.append((one.name, number))
     try:

@@ -85,7 +85,7 @@ def split_texts(data: bytes, name: str | None = None) -> tuple[bytes, list[list[
         except UnicodeDecodeError:
             raise DataError("is not UTF-8: convert the file, as with iconv", file=name, line=i + 1) from None
         except ValueError as error:
-            if str(error).startswith("Extra data"):
+            if str(error).startswith("Extra data") and b"\r" not in line.rstrip():
                 remedy = "something follows the object: one object a line"
                 raise DataError(remedy, file=name, line=i + 1) from None
             continue  # the reader says what is wrong

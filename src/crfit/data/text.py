@@ -394,6 +394,7 @@ def parsed(
         )
     except _native.TextError as error:
         message, text_id, line = error.args
+        check_line_ends(inputs[text_id])  # of JSON lines, where CR may also be white space
         raise DataError(message, file=inputs[text_id].name, line=line or None) from None
 
 

@@ -24,6 +24,7 @@ Kind: TypeAlias = Literal["tokens", "columns", "attributes", "items"]
 OPTIONS = ("marginals", "nbest", "spans", "threshold")
 #: Keys of a sequence that are read; all others are part of the answer.
 _READ = ("tokens", "attributes", "text", "labels", "label")
+_AGAIN = "to send an answer again, leave out what the service added"
 _DEPTH = 60  # of nested attributes
 
 
@@ -95,7 +96,8 @@ class Answering:
             if not isinstance(one, dict):
                 _refuse(f"sequence {i}: give an object")
             if one.keys() & set(OPTIONS):
-                _refuse(f'sequence {i} has an option: give {", ".join(OPTIONS)} beside "sequences", for all')
+                place = f'beside "sequences", for all; {_AGAIN}'
+                _refuse(f"sequence {i} has an option: give {', '.join(OPTIONS)} {place}")
             given.append(self._sequence(one, f"sequence {i}: "))
         found, dataset = self._answer(given, style)
         return _answered({"sequences": found}, dataset)
@@ -104,6 +106,9 @@ class Answering:
 
     def _style(self, request: Mapping[str, Any]) -> Style:
         marginals, nbest, spans, threshold = (request.get(name) for name in OPTIONS)
+        for name in OPTIONS:
+            if isinstance(request.get(name), list):
+                _refuse(f'"{name}" is an option, not a list; {_AGAIN}')
         for name, value in (("marginals", marginals), ("spans", spans)):
             if value is not None and not isinstance(value, bool):
                 _refuse(f'"{name}" must be true or false')
@@ -131,7 +136,8 @@ class Answering:
             return _Given([one["attributes"]], None, others)
         names = [name for name in ("tokens", "attributes", "text") if name in one]
         if len(names) != 1:
-            _refuse(f'{where}give one of "tokens" and "text"' if self.takes_text else f'{where}give "tokens"')
+            one_of = f'give one of "tokens" and "text"{f"; {_AGAIN}" if names else ""}'
+            _refuse(f"{where}{one_of}" if self.takes_text else f'{where}give "tokens"')
         if names == ["text"]:
             words = one["text"]
             if not self.takes_text:

@@ -13,9 +13,13 @@ restarts those that died and shows them on its dashboard.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -37,7 +41,7 @@ from crfit.engines.sharded import (
     WorkerReport,
     for_each,
 )
-from crfit.errors import ClusterError, CrfitError, OptionError
+from crfit.errors import ClusterError, CrfitError, CrfitWarning, OptionError
 from crfit.layout import Layout
 from crfit.layout.sharded import ShardLayout, joined_layout, shard_layout
 from crfit.threads import cpu_level
@@ -45,7 +49,8 @@ from crfit.training.interrupts import InterruptGuard
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    import distributed
+    from distributed import Client
 
 #: Seconds between looks for workers that have joined.
 LOOK_EVERY = 2.0
@@ -63,7 +68,7 @@ class _LostError(Exception):
 class _Worker:
     address: str
     n_threads: int
-    future: Future  # of its Holder, which lives as long as this
+    future: distributed.Future  # of its Holder, which lives as long as this
     shards: set[int] = field(default_factory=set)
     known: dict[tuple[str, Node], int] = field(default_factory=dict)  # numbers of the vectors it has
     curvature: int = 0  # number of what it caches
@@ -165,9 +170,12 @@ class Cluster:
             return distributed.Client(self._local, set_as_default=False)
         try:
             _check_address(distributed.comm, address)
-            return distributed.Client(address, set_as_default=False, timeout=min(self.wait, 30.0))
-        except (OSError, ValueError, TimeoutError) as error:
-            remedy = f"no scheduler answers there ({error}): give tcp://HOST:PORT or local[N]"
+            timeout = min(self.wait, 30.0)
+            return _in_thread(partial(distributed.Client, address, set_as_default=False, timeout=timeout))
+        except (OSError, ValueError, TimeoutError, MemoryError) as error:
+            # Dask takes the answer of another program, as that of a web server, for a huge size.
+            reason = "another program does" if isinstance(error, MemoryError) else error
+            remedy = f"no scheduler answers there ({reason}): give tcp://HOST:PORT or local[N]"
             raise OptionError("cluster", address, remedy) from None
 
 
@@ -177,6 +185,22 @@ def _imported() -> Any:
     except ImportError:
         raise ClusterError('a cluster needs Dask: pip install "crfit[dask]"') from None
     return distributed
+
+
+def _in_thread(work: Callable[[], Any]) -> Any:
+    """What a function returns. Ctrl-C does not wait for it: a client that Dask ends itself takes a minute."""
+    done: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    while not done.done():
+        time.sleep(0.01)
+    return done.result()
 
 
 def _check_address(comm: Any, address: str) -> None:
@@ -430,6 +454,7 @@ class ClusterRunner(Runner):
         begin = time.monotonic()
         if not wait and begin - self._looked < LOOK_EVERY:
             return
+        said = False
         while True:
             self._looked = time.monotonic()
             there = self.cluster._threads()
@@ -442,6 +467,14 @@ class ClusterRunner(Runner):
             self._start(dict(sorted(new.items())))
             if self._workers or not wait:
                 return
+            if self.cluster._local is not None and not self.cluster._local.workers:
+                # Dask starts no process again that ended twice within some seconds.
+                remedy = "resume the run from a checkpoint"
+                raise ClusterError(f"all processes of the cluster have ended: {remedy}")
+            if self._lost and not said:
+                message = f"all workers of the cluster are lost: waiting {self.cluster.wait:g} s for others"
+                warnings.warn(message, CrfitWarning, stacklevel=2)
+                said = True
             if time.monotonic() - begin > self.cluster.wait:
                 raise ClusterError(
                     f"no worker of the cluster answers, and none came in {self.cluster.wait:g} s: start some"
@@ -457,9 +490,12 @@ class ClusterRunner(Runner):
         }
         if not futures:
             return
-        until = time.monotonic() + max(self.cluster.patience, 10.0)
-        while not all(future.done() for future in futures.values()) and time.monotonic() < until:
+        there, looked = set(futures), time.monotonic()
+        until = looked + max(self.cluster.patience, 10.0)
+        while not all(futures[name].done() for name in there) and time.monotonic() < until:
             time.sleep(0.01)
+            if time.monotonic() - looked > LOOK_EVERY:
+                there, looked = futures.keys() & self.cluster._threads().keys(), time.monotonic()
         started = {}
         for name, future in futures.items():
             if future.status == "error":
@@ -516,15 +552,26 @@ class ClusterRunner(Runner):
         task = asyncio.ensure_future(asked)
         # Its error is not asked for after Ctrl-C, and asyncio would print it.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        pinged = time.monotonic()
+        pause = max(min(self.cluster.patience, LOOK_EVERY), 0.05)
         try:
-            while not (await asyncio.wait({task}, timeout=max(self.cluster.patience, 0.05)))[0]:
-                if not await self._alive(name):
+            while not (await asyncio.wait({task}, timeout=pause))[0]:
+                late = time.monotonic() - pinged >= self.cluster.patience
+                if not await self._listed(name) or (late and not await self._alive(name)):
                     task.cancel()
                     return _LostError()
+                pinged = time.monotonic() if late else pinged
             answer = task.result()
         except (OSError, KeyError):  # the connection broke; or another process has the address now
             return _LostError()
         return answer["result"] if answer["status"] == "OK" else answer["exception"]
+
+    async def _listed(self, name: str) -> bool:
+        """Whether the scheduler has the worker: it knows of an end at once, Dask connects for 30 s."""
+        try:
+            return name in await asyncio.wait_for(self.cluster.client.scheduler.ncores(), LOOK_EVERY)
+        except (OSError, asyncio.TimeoutError):
+            return True  # `_welcome` sees whether there still is a scheduler
 
     async def _alive(self, name: str) -> bool:
         """Whether the process reacts, even if it is busy."""
