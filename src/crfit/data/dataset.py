@@ -615,6 +615,16 @@ def wrongly_written(error: Exception) -> str:
     return DAMAGED.format(f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error)
 
 
+def blocks(dataset: Dataset, n_tokens: int) -> Iterator[Dataset]:
+    """Parts of consecutive sequences with at most `n_tokens` tokens each, or with one longer sequence."""
+    ptr, start = dataset.seq_ptr, 0
+    while start < dataset.n_sequences:
+        end = max(start + 1, int(np.searchsorted(ptr, ptr[start] + n_tokens, side="right")) - 1)
+        whole = end - start == dataset.n_sequences
+        yield dataset if whole else dataset.subset(np.arange(start, end))
+        start = end
+
+
 def recode(dataset: Dataset, alphabets_of: HasAlphabets) -> Dataset:
     """Re-encode with the alphabets of another dataset or a model; returns `dataset` if they are equal.
 

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfit.checks import check_whole_number
 from crfit.data import Dataset
-from crfit.data.dataset import recode
+from crfit.data.dataset import blocks, recode
 from crfit.errors import DataError, OptionError
 from crfit.evaluation.spans import find_spans, resolve_scheme, span_rules
 
@@ -219,16 +219,11 @@ def token_confidence(
     if own.labels is None:
         raise DataError("the data has no labels to compare with: give labelled data", file=dataset.source)
     parts, correct = [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
-    start = 0
-    while start < own.n_sequences:
-        limit = own.seq_ptr[start] + _BLOCK_TOKENS
-        end = max(start + 1, int(np.searchsorted(own.seq_ptr, limit, side="right")) - 1)
-        block = own.subset(np.arange(start, end))
+    for block in blocks(own, _BLOCK_TOKENS):
         ids = model.tag_dataset(block, n_threads=n_threads)
         table = model.marginals_dataset(block, n_threads=n_threads)
         parts.append(table[np.arange(len(ids)), ids])
         correct.append(ids == block.labels)
-        start = end
     return np.concatenate(parts), np.concatenate(correct)
 
 
