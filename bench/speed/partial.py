@@ -100,7 +100,9 @@ def hide(data: Dataset, share: float) -> Dataset:
 
 def complete(data: Dataset) -> Dataset:
     """The sequences without hidden labels."""
-    unknown = np.repeat(np.arange(data.n_sequences), data.lengths)[_rows(data) >= 0]
+    if data.label_sets is None:
+        return data
+    unknown = np.repeat(np.arange(data.n_sequences), data.lengths)[data.label_sets.rows >= 0]
     return data.subset(np.setdiff1d(np.arange(data.n_sequences), unknown))
 
 
@@ -119,10 +121,6 @@ def pieces(data: Dataset) -> Dataset:
         label_alphabet=data.label_alphabet,
         edge_alphabet=data.edge_alphabet,
     )
-
-
-def _rows(data: Dataset) -> np.ndarray:
-    return np.full(data.n_tokens, -1) if data.label_sets is None else data.label_sets.rows
 
 
 # --- what follows ------------------------------------------------------------------------------------------

@@ -167,15 +167,12 @@ def _served(folder: Path, *arguments: str) -> Iterator[int]:
             process.communicate(timeout=60)
 
 
-def _bodies() -> list[str]:
-    return [json.dumps({"text": " ".join(words)}) for words in _words()]
-
-
 def ask(port: int, n: int, seconds: float) -> tuple[list[float], int]:
     """Seconds of each request of one client, and how many failed; ends after `n` or `seconds`."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     found, failed, end = [], 0, time.perf_counter() + seconds
-    requests = islice(cycle(_bodies()), n)
+    bodies = [json.dumps({"text": " ".join(words)}) for words in _words()]
+    requests = islice(cycle(bodies), n)
     while chunk := list(islice(requests, CHUNK)):
         for body in chunk:
             begin = time.perf_counter()
