@@ -28,7 +28,7 @@ from crfit.engines.objective import Curvature, LineFunction
 from crfit.engines.profile import Phases
 from crfit.errors import CapabilityError
 from crfit.layout.constraints import Constraints
-from crfit.layout.sharded import ShardLayout, make_sharded_layout, shard_layout
+from crfit.layout.sharded import ShardLayout, make_layout_of_shards, shard_layout
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -560,10 +560,9 @@ def sharded_objective(
     **features: Any,
 ) -> ShardedObjective:
     """The objective of shards in memory; without a layout, `features` are options of `make_layout`."""
+    own = [shards.load(i) for i in range(shards.n_shards)]
     if layout is None:
-        layout, parts = make_sharded_layout(shards, **features)
-    else:
-        own = [shards.load(i) for i in range(shards.n_shards)]
-        parts = [shard_layout(layout, shard.attributes, shard.edges) for shard in own]
+        layout = make_layout_of_shards(shards, own, **features)
+    parts = [shard_layout(layout, shard.attributes, shard.edges) for shard in own]
     runner = LocalRunner(shards, layout, parts, how)
     return ShardedObjective(shards, layout, runner, l1=l1, l2=l2, n_threads=how.n_threads, toward=toward)
