@@ -15,7 +15,6 @@ from operator import itemgetter
 import numpy as np
 
 from bench import problems
-from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.setting import THREADS, Setting
 from bench.tables import Column, table_of
@@ -161,10 +160,6 @@ def tables(results: Results) -> dict[str, str]:
         f"complete sequences {by_use['complete']['f1']:.2f}.\n"
     )
     return {"learning": learning, "costs": costs, "finding": finding}
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 import crfit
-from bench.pictures import Drawable
 from bench.records import Check, NotAvailable, Results, Row, Task
 from bench.setting import Setting
 from bench.tables import Column, table_of
@@ -336,10 +335,6 @@ def tables(results: Results) -> dict[str, str]:
             f"{memory[0]['before'] / 1e6:.0f} MB.\n"
         )
     return made
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:
