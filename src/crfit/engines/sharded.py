@@ -306,23 +306,12 @@ class WorkerReport:
 
 
 class Runner(ABC):
-    """Computes on all shards.
+    """Computes on all shards."""
 
-    Attributes
-    ----------
-    facts : list of Facts
-        What each term is like.
-    phases : Phases
-        Seconds spent so far.
-    at : At
-        Numbers of `point` and `direction`.
-    point, direction : float64[n_weights]
-        Of the last gradient and of the last line. The objective sets them before a call that uses them.
-    """
-
-    facts: Sequence[Facts]
-    phases: Phases
-    at: At = At()
+    facts: Sequence[Facts]  # of each term
+    phases: Phases  # seconds spent so far
+    at: At = At()  # numbers of `point` and `direction`
+    # Of the last gradient and of the last line. The objective sets them before a call that uses them.
     point: Vector | None = None
     direction: Vector | None = None
 

@@ -418,10 +418,8 @@ class LogLinearCV(_Searched, LogLinear):
 
     Parameters
     ----------
-    l2 : sequence of float, default=(0.03, 0.1, 0.3, 1.0, 3.0)
-        Values of the l2 penalty.
-    l1 : sequence of float, default=(0.0,)
-        Values of the l1 penalty; every pair with a value of `l2` is a candidate.
+    l2, l1
+        As in `CRFCV`.
     cv : int, splitter or iterable, default=3
         Number of random folds with the classes in equal shares, a splitter of scikit-learn, or pairs of
         training and test ids.

@@ -86,10 +86,8 @@ def write(model: Model, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : Model
-        A chain of order 1 with a template and without boundary weights.
-    path : path-like
-        Name of the file.
+    model, path
+        As in `crfit.formats.crfpp.write`.
 
     Raises
     ------

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import rows
+from crfit.data.dataset import labels_of
 from crfit.layout.features import (
     Codes,
     Columns,
@@ -29,7 +30,6 @@ from crfit.layout.features import (
     check_options,
     distinct,
     edge_pair_codes,
-    labels_of,
     ngram_codes,
     seen_at_known,
     seen_states,

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from crfit.checks import check_number, check_whole_number
 from crfit.data.alphabet import Alphabet
-from crfit.data.dataset import Dataset, recode
+from crfit.data.dataset import Dataset, labels_of, recode
 from crfit.data.from_python import Item
 from crfit.data.items import INTERCEPT, add_intercept
 from crfit.data.label_sets import LabelSets, Names, make_label_sets
@@ -744,10 +744,9 @@ class Tagger:
             ``log p(y_i | x_i)``; minus infinity if a label is unknown to the model.
         """
         own = self._own(dataset)
-        if own.labels is None:
-            raise DataError("the data has no labels: give labelled data", file=dataset.source)
-        unknown = own.labels >= len(self._names)
-        scores = self._prepared().log_probability(own, np.where(unknown, 0, own.labels), n_threads)
+        labels = labels_of(own)
+        unknown = labels >= len(self._names)
+        scores = self._prepared().log_probability(own, np.where(unknown, 0, labels), n_threads)
         if unknown.any():
             positions = np.flatnonzero(unknown)
             scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
