@@ -81,10 +81,11 @@ def draw(group: ModuleType, setting: Setting) -> list[Path]:
     texts = {folder / f"{title}.md": table for title, table in tables(group, results).items()}
     for path, table in texts.items():
         write_text(path, table)
+    pictures = group.pictures(results) if hasattr(group, "pictures") else {}
     try:
         figures = {
             folder / f"{title}{'' if theme is LIGHT else DARK_END}.png": picture.draw(theme)
-            for title, picture in group.pictures(results).items()
+            for title, picture in pictures.items()
             for theme in (LIGHT, DARK)
         }
         for path, figure in figures.items():

@@ -3,6 +3,8 @@
 import hashlib
 import importlib
 import pkgutil
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,6 +47,13 @@ class Setting:
 
     def _run(self, group: str) -> str:
         return f"{group}-quick" if self.quick else group
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """How long one call takes."""
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
 
 
 def write_text(path: Path, text: str) -> None:

@@ -17,6 +17,7 @@ from crfit.data.alphabet import Alphabet
 from crfit.engines import make_inference, make_objective
 from crfit.engines.objective import Curvature
 from crfit.layout import Layout, make_layout
+from crfit.model import Model
 
 
 def make_dataset(
@@ -101,6 +102,10 @@ class Problem:
 
     def direction(self, number: int = 0) -> np.ndarray:
         return np.random.default_rng([self.seed, number]).normal(size=self.layout.n_weights)
+
+    def model(self) -> Model:
+        data = self.dataset
+        return Model(self.w, self.layout, data.attribute_alphabet, data.label_alphabet, data.edge_alphabet)
 
 
 @st.composite

@@ -47,11 +47,9 @@ def chains(n_sequences: int, length: int, n_labels: int, seed: int = CHAIN_SEED)
 N_LINKED = 10_000
 
 
-def linked_chains(
-    n_sequences: int, length: int, n_labels: int, n_attributes: int, n_after: int, seed: int = CHAIN_SEED
-) -> Dataset:
+def linked_chains(n_sequences: int, length: int, n_labels: int, n_attributes: int, n_after: int) -> Dataset:
     """Sequences in which each label has `n_after` labels that follow it, with attributes that tell little."""
-    rng, n_tokens = np.random.default_rng(seed), n_sequences * length
+    rng, n_tokens = np.random.default_rng(CHAIN_SEED), n_sequences * length
     after = (np.arange(n_labels)[:, None] + rng.permutation(n_labels)[:n_after]) % n_labels
     labels = np.empty((n_sequences, length), dtype=np.int32)
     labels[:, 0] = rng.integers(0, n_labels, n_sequences)

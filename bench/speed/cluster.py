@@ -25,7 +25,6 @@ import numpy as np
 
 import crfit
 from bench import problems
-from bench.pictures import Drawable
 from bench.records import Check, NotAvailable, Results, Row, Task
 from bench.setting import THREADS, Setting
 from bench.tables import Column, table_of
@@ -423,10 +422,6 @@ def tables(results: Results) -> dict[str, str]:
 
 def _rounds(results: Results, parts: int) -> float:
     return float(next(row["rounds"] for row in results.where(kind="starts") if row["parts"] == parts))
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,10 +25,9 @@ import numpy as np
 import crfit
 from bench import optimum, problems
 from bench.command_line import column_file, reported, train_command, with_bytecode
-from bench.pictures import Drawable
 from bench.problems import Loaded
 from bench.records import Check, Results, Row, Task
-from bench.setting import THREADS, Setting
+from bench.setting import THREADS, Setting, seconds_of
 from bench.tables import markdown, prose, shown
 from bench.tools import tool
 from bench.tools.data import items, label_tokens
@@ -85,16 +84,10 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
         yield from measures[task.settings["what"]](task, loaded)
 
 
-def _row(measured: str, name: str, seconds: float, threads: int, **more: Any) -> Row:
+def row_of(measured: str, name: str, seconds: float, threads: int = 1, **more: Any) -> Row:
     version = tool(RIVAL_TOOL).version() if name == RIVAL else crfit.__version__
     row = {"measured": measured, "tool": name, "version": version, "threads": threads, "seconds": seconds}
     return {**row, **more}
-
-
-def _timed(call: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
 
 
 def _speed(task: Task, loaded: Loaded) -> Iterator[Row]:
@@ -108,14 +101,14 @@ def _speed(task: Task, loaded: Loaded) -> Iterator[Row]:
         if rival.absent() is None:
             curve = rival.run(loaded, Limits(max_iter=ITERATIONS, scores=False))
             for number, seconds in _iterations(curve.points):
-                yield _row("iteration", RIVAL, seconds, 1, iteration=number, **size)
+                yield row_of("iteration", RIVAL, seconds, 1, iteration=number, **size)
         for threads, objective in objectives.items():
             for _ in range(GRADIENTS):
-                seconds = _timed(partial(objective.value_and_grad, w, out=out))
-                yield _row("gradient", OURS, seconds, threads, **size)
+                seconds = seconds_of(partial(objective.value_and_grad, w, out=out))
+                yield row_of("gradient", OURS, seconds, threads, **size)
         run = crfit.train(objectives[THREADS], "lbfgs", stop=crfit.Stop(max_iter=ITERATIONS))
         for number, seconds in _iterations(run.history):
-            yield _row("iteration", OURS, seconds, THREADS, iteration=number, **size)
+            yield row_of("iteration", OURS, seconds, THREADS, iteration=number, **size)
 
 
 def _iterations(steps: Sequence[Point | crfit.Progress]) -> Iterator[tuple[int, float]]:
@@ -131,8 +124,8 @@ def _reading(task: Task, loaded: Loaded) -> Iterator[Row]:
         file = str(Path(folder) / "train.txt.gz")
         Path(file).write_bytes(gzip.compress(loaded.texts["train"].data))
         for _ in range(READINGS):
-            seconds = _timed(lambda: text.read(file, template=loaded.template, n_threads=THREADS))
-            yield _row("reading", OURS, seconds, THREADS)
+            seconds = seconds_of(lambda: text.read(file, template=loaded.template, n_threads=THREADS))
+            yield row_of("reading", OURS, seconds, THREADS)
 
 
 def _memory(task: Task, loaded: Loaded) -> Iterator[Row]:
@@ -153,7 +146,7 @@ def _training(task: Task, loaded: Loaded) -> Iterator[Row]:
         scores = reported([sys.executable, "-m", "crfit", "eval", "-m", model, test, "--json"])
     numbers = {name: train[name] for name in ("n_weights", "objective", "grad_inf", "passes", "iterations")}
     numbers |= {name: scores[name] for name in ("accuracy", "f1")}
-    yield _row("training", OURS, train["seconds"], THREADS, **numbers)
+    yield row_of("training", OURS, train["seconds"], THREADS, **numbers)
 
 
 def _command(task: Task, loaded: Loaded, best: float) -> Iterator[Row]:
@@ -163,7 +156,7 @@ def _command(task: Task, loaded: Loaded, best: float) -> Iterator[Row]:
         for _ in range(task.settings["rounds"]):
             begin = time.perf_counter()
             ended = reported(command)["objective"]
-            yield _row("command", OURS, time.perf_counter() - begin, THREADS, gap=ended / best - 1)
+            yield row_of("command", OURS, time.perf_counter() - begin, THREADS, gap=ended / best - 1)
         rival = tool(RIVAL_TOOL)
         if rival.absent() is not None:
             return
@@ -177,8 +170,8 @@ def _command(task: Task, loaded: Loaded, best: float) -> Iterator[Row]:
         options = rival.options(loaded, Limits(), "default") | {"max_iterations": last.iteration}
         del options["algorithm"]  # L-BFGS, as by default
         program = [sys.executable, "-c", RIVAL_COMMAND, str(path), str(Path(folder) / "m"), repr(options)]
-        seconds = _timed(partial(subprocess.run, program, check=True, env=with_bytecode()))
-        yield _row("command", RIVAL, seconds, 1, gap=last.objective / best - 1)
+        seconds = seconds_of(partial(subprocess.run, program, check=True, env=with_bytecode()))
+        yield row_of("command", RIVAL, seconds, 1, gap=last.objective / best - 1)
 
 
 # --- what follows ------------------------------------------------------------------------------------------
@@ -226,17 +219,24 @@ def tables(results: Results) -> dict[str, str]:
     reading = results.median("seconds", measured="reading")
     memory = results.median("megabytes", weights="all")
     found = list(lines(results))
-    speed = [(title, ours, theirs, shown(ratio, ".1f")) for _, title, ours, theirs, ratio in found]
+    speed, commands = (
+        [
+            (title, ours, theirs, shown(ratio, ".1f"))
+            for key, title, ours, theirs, ratio in found
+            if key.startswith("command") is whole
+        ]
+        for whole in (False, True)
+    )
     speed.append(("reading the training file", shown(reading, ".2f", " s"), "", ""))
     speed.append(("peak memory of training, all weights", shown(memory, ",.0f", " MB"), "", ""))
     part = " (quarter)" * results.config["quick"]
     headings = [f"CoNLL-2000 chunking{part}", "crfit, two threads", "python-crfsuite", "times as fast"]
     ratios = {key.replace("-", "_"): ratio for key, *_, ratio in found}
-    return {"speed": markdown(headings, speed), "answer": prose(__file__, "core", **ratios)}
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
+    return {
+        "speed": markdown(headings, speed),
+        "commands": markdown(headings, commands),
+        "answer": prose(__file__, "core", **ratios),
+    }
 
 
 def checks(results: Results) -> list[Check]:

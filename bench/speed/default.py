@@ -12,7 +12,6 @@ from typing import Any
 
 import crfit
 from bench import optimum, problems
-from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.seeds import trainer_of
 from bench.setting import THREADS, Setting
@@ -207,10 +206,6 @@ def tables(results: Results) -> dict[str, str]:
     ]
     headings = ["", "ended after, s", "estimated distance to the optimum", "true distance"]
     return {"seconds": table_of(lines, *columns), "ends": markdown(headings, rows)}
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 #: How much slower than the fastest other trainer the default may be, with slack for other machines.

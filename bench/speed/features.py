@@ -17,9 +17,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from bench import corpora, problems
-from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
-from bench.setting import THREADS, Setting
+from bench.setting import THREADS, Setting, seconds_of
 from bench.tables import Column, table_of
 from crfit import CRF, Dataset, Stop, evaluate
 from crfit.data.text import Input
@@ -117,12 +116,6 @@ def words(text: Input) -> tuple[Words, Words]:
     return [[row[0] for row in s] for s in sentences], [[row[-1] for row in s] for s in sentences]
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
-
-
 def _speed(rounds: int, X: Words, y: Words, test: Words) -> Iterator[Row]:
     sets = {"same": Features.parse(SAME), "default": default()}
     dicts = [sentence_features(x) for x in X]
@@ -148,7 +141,7 @@ def _speed(rounds: int, X: Words, y: Words, test: Words) -> Iterator[Row]:
     for _ in range(rounds):
         for (made_by, step), work in works.items():
             n = n_tokens.get(step, n_tokens["attributes"])
-            yield {"made_by": made_by, "step": step, "seconds": _seconds(work), "n_tokens": n}
+            yield {"made_by": made_by, "step": step, "seconds": seconds_of(work), "n_tokens": n}
 
 
 def _tag_all(tag: Callable[[Any], object], X: Words) -> None:
@@ -232,10 +225,6 @@ def tables(results: Results) -> dict[str, str]:
         Column("`default`", lambda row: row["default attributes"], ","),
     ]
     return {"speed": table_of(speeds(results), *speed), "scores": table_of(scores(results), *quality)}
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

@@ -8,7 +8,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from bench.pictures import Picture
 from bench.records import Check, Results, Row, Task
 from bench.setting import Setting
 from bench.tables import Column, table_of
@@ -69,10 +68,6 @@ def tables(results: Results) -> dict[str, str]:
         Column("faults found", itemgetter("failed"), "d"),
     ]
     return {"targets": table_of(_done(results), *columns)}
-
-
-def pictures(results: Results) -> dict[str, Picture]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

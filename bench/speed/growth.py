@@ -13,7 +13,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,7 @@ from bench.corpora import CORPORA as CORPORA_TITLES
 from bench.corpora.generated import linked_chains
 from bench.pictures import Drawable, Line, Panel, Picture
 from bench.records import Check, Results, Row, Task
-from bench.setting import ROOT, THREADS, Setting
+from bench.setting import ROOT, THREADS, Setting, seconds_of
 from bench.speed.tagging import crfsuite_tagger, train_crfsuite
 from bench.tables import Column, markdown, shown, table_of
 from bench.tools import tool
@@ -129,12 +128,7 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
 def _fastest(call: Callable[[], object]) -> float:
     """Seconds of a call after a first one that allocates."""
     call()
-    seconds = []
-    for _ in range(CALLS):
-        begin = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
+    return min(seconds_of(call) for _ in range(CALLS))
 
 
 def _size(size: tuple[int, int, int, int]) -> Iterator[Row]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bench import problems
-from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.setting import Setting
 from bench.speed.growth import gradients
@@ -43,10 +42,6 @@ def tables(results: Results) -> dict[str, str]:
         rows.append([*line, shown(ratio, ".1f", none="")])
     headings = ["n-grams with a weight", "number", "gradient, ns per token", "before lanes", "times as fast"]
     return {"seconds": markdown(headings, rows)}
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from bench.command_line import with_bytecode
-from bench.pictures import Drawable
 from bench.records import Check, NotAvailable, Results, Row, Task
 from bench.setting import Setting
 from bench.tables import markdown, shown
@@ -100,10 +99,6 @@ def tables(results: Results) -> dict[str, str]:
 
 def _megabytes(row: Row) -> list[str]:
     return [shown(row[key] / 1e6, ".1f", " MB") for key in ("bytes", "unpacked")]
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

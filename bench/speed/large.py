@@ -13,7 +13,6 @@ from typing import Any
 
 import crfit
 from bench import problems
-from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.setting import Setting
 from bench.tables import Column, gap_words, table_of
@@ -143,10 +142,6 @@ def tables(results: Results) -> dict[str, str]:
         Column("at a gap of", lambda row: "" if row["gap"] is None else gap_words(row["gap"])),
     ]
     return {"seconds": table_of(_lines(results), *columns)}
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

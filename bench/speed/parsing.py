@@ -5,8 +5,7 @@ turns. Calibration: probabilities of CoNLL-2003's names at several penalties. Th
 built-in recipe lines.
 """
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -17,7 +16,7 @@ import numpy as np
 from bench import problems
 from bench.pictures import Line, Mark, Panel, Picture
 from bench.records import Check, Results, Row, Task
-from bench.setting import THREADS, Setting
+from bench.setting import THREADS, Setting, seconds_of
 from bench.tables import Column, table_of
 from crfit import Dataset
 from crfit.data.dataset import recode
@@ -88,19 +87,13 @@ def _constrained(model: Model, test: Dataset) -> Row:
     best = dict.fromkeys(models, np.inf)
     for _ in range(ROUNDS):
         for name, one in models.items():
-            best[name] = min(best[name], _seconds(partial(one.tag_many, X, n_threads=THREADS)))
+            best[name] = min(best[name], seconds_of(partial(one.tag_many, X, n_threads=THREADS)))
     for name, one in models.items():
         labelled = replace(own, labels=one.tag_dataset(own), label_alphabet=model.label_alphabet)
         wrong = np.logical_or.reduceat(violations(labelled, rules), own.seq_ptr[:-1])
         row |= {f"invalid_{name}": int(wrong.sum()), f"f1_{name}": one.evaluate(test).f1}
         row[f"seconds_{name}"] = best[name]
     return row
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
 
 
 # --- what follows ------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from operator import itemgetter
 import numpy as np
 
 from bench import problems
-from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.setting import THREADS, Setting
 from bench.tables import Column, table_of
@@ -100,7 +99,9 @@ def hide(data: Dataset, share: float) -> Dataset:
 
 def complete(data: Dataset) -> Dataset:
     """The sequences without hidden labels."""
-    unknown = np.repeat(np.arange(data.n_sequences), data.lengths)[_rows(data) >= 0]
+    if data.label_sets is None:
+        return data
+    unknown = np.repeat(np.arange(data.n_sequences), data.lengths)[data.label_sets.rows >= 0]
     return data.subset(np.setdiff1d(np.arange(data.n_sequences), unknown))
 
 
@@ -119,10 +120,6 @@ def pieces(data: Dataset) -> Dataset:
         label_alphabet=data.label_alphabet,
         edge_alphabet=data.edge_alphabet,
     )
-
-
-def _rows(data: Dataset) -> np.ndarray:
-    return np.full(data.n_tokens, -1) if data.label_sets is None else data.label_sets.rows
 
 
 # --- what follows ------------------------------------------------------------------------------------------
@@ -163,10 +160,6 @@ def tables(results: Results) -> dict[str, str]:
         f"complete sequences {by_use['complete']['f1']:.2f}.\n"
     )
     return {"learning": learning, "costs": costs, "finding": finding}
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from bench import problems
-from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.setting import THREADS, Setting
 from bench.tables import Column, table_of
@@ -208,10 +207,6 @@ def tables(results: Results) -> dict[str, str]:
         Column("on all data", lambda row: other(row, "nothing", "f1"), ".2f"),
     )
     return {"init": init, "toward": toward}
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

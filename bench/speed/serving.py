@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 import crfit
-from bench.pictures import Drawable
 from bench.records import Check, NotAvailable, Results, Row, Task
 from bench.setting import Setting
 from bench.tables import Column, table_of
@@ -167,15 +166,12 @@ def _served(folder: Path, *arguments: str) -> Iterator[int]:
             process.communicate(timeout=60)
 
 
-def _bodies() -> list[str]:
-    return [json.dumps({"text": " ".join(words)}) for words in _words()]
-
-
 def ask(port: int, n: int, seconds: float) -> tuple[list[float], int]:
     """Seconds of each request of one client, and how many failed; ends after `n` or `seconds`."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     found, failed, end = [], 0, time.perf_counter() + seconds
-    requests = islice(cycle(_bodies()), n)
+    bodies = [json.dumps({"text": " ".join(words)}) for words in _words()]
+    requests = islice(cycle(bodies), n)
     while chunk := list(islice(requests, CHUNK)):
         for body in chunk:
             begin = time.perf_counter()
@@ -339,10 +335,6 @@ def tables(results: Results) -> dict[str, str]:
             f"{memory[0]['before'] / 1e6:.0f} MB.\n"
         )
     return made
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

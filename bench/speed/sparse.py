@@ -8,7 +8,6 @@ version runs on built-in recipe lines.
 from collections.abc import Iterator
 
 from bench import problems
-from bench.pictures import Drawable
 from bench.records import Check, Results, Row, Task
 from bench.setting import Setting
 from bench.speed import rivals
@@ -70,7 +69,3 @@ def checks(results: Results) -> list[Check]:
             text += f" as crfit to a relative gap of {rivals.GAPS[1]:g}, at least {least:g} times."
             made.append(Check(problem, text, times is not None and times.ratio >= least))
     return made
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}

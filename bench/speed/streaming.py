@@ -183,7 +183,3 @@ def checks(results: Results) -> list[Check]:
     text = f"A streamed pass takes {ratio:.1f} times as long as one in memory, at most {SLOWER:g}."
     made.append(Check("passes", text, ratio <= SLOWER / results.slack))
     return made
-
-
-def pictures(results: Results) -> dict[str, Any]:
-    return {}

@@ -9,23 +9,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import crfit
 from bench import problems
 from bench.command_line import with_bytecode
-from bench.pictures import Drawable
 from bench.problems import Loaded
 from bench.records import Check, Results, Row, Task
-from bench.setting import THREADS, Setting
+from bench.setting import THREADS, Setting, seconds_of
+from bench.speed.core import OURS, RIVAL, RIVAL_TOOL, row_of
 from bench.tables import Column, markdown, prose, shown, table_of
 from bench.tools import tool
 
 TITLE = "tagging at once and one by one against python-crfsuite, and the start of programs"
-OURS, RIVAL = "crfit", "python-crfsuite"
-RIVAL_TOOL = "python_crfsuite"
 BATCH, ONE = "all at once", "one by one"
 ITERATIONS = 10  # of the models' training
 
@@ -54,18 +52,6 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         measured = _start if task.settings["what"] == "start" else _tagging
         yield from measured(task, loaded, folder)
-
-
-def _row(measured: str, name: str, seconds: float, threads: int = 1, **more: Any) -> Row:
-    version = tool(RIVAL_TOOL).version() if name == RIVAL else crfit.__version__
-    row = {"measured": measured, "tool": name, "version": version, "threads": threads, "seconds": seconds}
-    return {**row, **more}
-
-
-def _timed(call: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
 
 
 def trained(loaded: Loaded, iterations: int) -> crfit.Model:
@@ -109,9 +95,11 @@ def _tagging(task: Task, loaded: Loaded, folder: str) -> Iterator[Row]:
         tagger = crfsuite_tagger(path)
     for _ in range(task.settings["rounds"]):
         if tagger is not None:
-            yield _row(ONE, RIVAL, _timed(lambda: [tagger.tag(x) for x in test]), **size)
-        yield _row(BATCH, OURS, _timed(lambda: model.tag_many(test, n_threads=THREADS)), THREADS, **size)
-        yield _row(ONE, OURS, _timed(lambda: [model.tag(x) for x in test]), **size)
+            yield row_of(ONE, RIVAL, seconds_of(lambda: [tagger.tag(x) for x in test]), **size)
+        yield row_of(
+            BATCH, OURS, seconds_of(lambda: model.tag_many(test, n_threads=THREADS)), THREADS, **size
+        )
+        yield row_of(ONE, OURS, seconds_of(lambda: [model.tag(x) for x in test]), **size)
 
 
 def _start(task: Task, loaded: Loaded, folder: str) -> Iterator[Row]:
@@ -135,7 +123,7 @@ def _start(task: Task, loaded: Loaded, folder: str) -> Iterator[Row]:
             subprocess.run(command, check=True, capture_output=True, env=with_bytecode())
             seconds = time.perf_counter() - begin
             if round_ > 0:  # the first one makes the bytecode
-                yield _row("start", name, seconds, case=case)
+                yield row_of("start", name, seconds, case=case)
 
 
 # --- what follows ------------------------------------------------------------------------------------------
@@ -202,10 +190,6 @@ def tables(results: Results) -> dict[str, str]:
         "start": markdown(["a new process", "time"], starts) if starts else "",
         "answer": prose(__file__, "tagging", **values),
     }
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

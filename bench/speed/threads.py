@@ -5,7 +5,6 @@ Counts above the number of cores are not available. Training ends at a relative 
 
 import os
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -15,7 +14,7 @@ import crfit
 from bench import optimum, problems
 from bench.pictures import Drawable, Line, Panel, Picture
 from bench.records import Check, NotAvailable, Results, Row, Task
-from bench.setting import Setting
+from bench.setting import Setting, seconds_of
 from bench.tables import markdown, shown
 from crfit.data import text
 
@@ -57,12 +56,8 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
 
 def _median(call: Callable[[], object]) -> float:
     """Of calls after a first one that allocates."""
-    seconds = []
-    for _ in range(CALLS + 1):
-        begin = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds[1:])
+    call()
+    return statistics.median(seconds_of(call) for _ in range(CALLS))
 
 
 def _seconds(results: Results, name: str, measured: str) -> dict[int, float]:

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from bench import problems
-from bench.pictures import Drawable
 from bench.records import Check, NotAvailable, Results, Row, Task
 from bench.setting import THREADS, Setting
 from bench.tables import Column, shown, table_of
@@ -400,7 +399,3 @@ def checks(results: Results) -> list[Check]:
         )
         made.append(Check(f"{row['task']}-time", text, ratio >= least))
     return made
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}

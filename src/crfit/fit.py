@@ -82,10 +82,13 @@ SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
 CURVES = ("online_objective", *(f"dev_{names[0]}" for names in DEV_SCORES.values()))
 MAX_HISTORY = 200
 
+#: Options that decide which features have a weight, as those of `make_layout`.
+LAYOUT_OPTIONS = ("order", "weights", "transitions", "boundary", "n_free")
+
 #: Options that define the problem: stored in a checkpoint, and a resumed run must use the same values.
 PROBLEM = (
     *("task", "classes", "fit_intercept", "penalize_intercept", "l2", "l1"),
-    *("order", "weights", "transitions", "boundary", "n_free", "min_count", "scheme_in_training"),
+    *(*LAYOUT_OPTIONS, "min_count", "scheme_in_training"),
     *("class_weight", "costs", "l2_by_group"),
 )
 
@@ -205,31 +208,23 @@ def fit_dataset(
     check_dev(dev)
     if isinstance(dataset, Shards):
         _check_shards(options, toward)
-        return _fit_one(
-            dataset,
-            options,
-            dev,
-            callbacks=callbacks,
-            template=template,
-            input_format=input_format,
-            state=state,
-            init=init,
-        )
-    check_known(dataset)
-    dataset = weigh_classes(dataset, options.class_weight)
-    if options.task == "classify":
-        dataset, dev, options = prepare_items(dataset, dev, options)
-        if toward is not None:
-            dataset = with_names_of(toward, dataset, options.n_free)
-        if options.classes == "one_vs_rest" and dataset.n_labels > 2:
-            old = _carried_over(dataset, classifier_layout(dataset, options.n_free), init, toward, state)
-            return _one_vs_rest(dataset, options, dev, callbacks, input_format, old)
-    elif dataset.n_sequences == 0:
-        raise DataError("the training data is empty: give at least one sequence", file=dataset.source)
-    elif toward is not None:
-        check_whole_number("min_count", options.min_count, at_least=0)
-        dataset = with_names_of(toward, dataset.prune(options.min_count))
-        layout = joint_layout(toward, dataset, _layout_of(dataset, options))
+    else:
+        check_known(dataset)
+        dataset = weigh_classes(dataset, options.class_weight)
+        if options.task == "classify":
+            dataset, dev, options = prepare_items(dataset, dev, options)
+            if toward is not None:
+                dataset = with_names_of(toward, dataset, options.n_free)
+            if options.classes == "one_vs_rest" and dataset.n_labels > 2:
+                old = _carried_over(dataset, classifier_layout(dataset, options.n_free), init, toward, state)
+                return _one_vs_rest(dataset, options, dev, callbacks, input_format, old)
+        elif dataset.n_sequences == 0:
+            raise DataError("the training data is empty: give at least one sequence", file=dataset.source)
+        elif toward is not None:
+            check_whole_number("min_count", options.min_count, at_least=0)
+            dataset = with_names_of(toward, dataset.prune(options.min_count))
+            own = make_layout(dataset, **{name: getattr(options, name) for name in LAYOUT_OPTIONS})
+            layout = joint_layout(toward, dataset, own)
     return _fit_one(
         dataset,
         options,
@@ -353,12 +348,11 @@ def make_problem(
         layout = classifier_layout(dataset, options.n_free)
     if layout is None:
         check_options(dataset.n_labels, options.weights, options.transitions, options.boundary, options.order)
-        own = ["weights", "transitions", "boundary", "order", "n_free"]
         if isinstance(dataset, FolderShards):
             on["max_memory"] = options.max_memory
         elif not isinstance(dataset, Shards):
-            own.append("min_count")
-        on |= {name: getattr(options, name) for name in own}
+            on["min_count"] = options.min_count
+        on |= {name: getattr(options, name) for name in LAYOUT_OPTIONS}
     objective = make_objective(dataset, layout, l2=l2, l1=options.l1, **on)
     if options.l2_by_group:
         if not l2 > 0.0:
@@ -366,18 +360,6 @@ def make_problem(
         each = l2_of_weights(objective.dataset, objective.layout, options.l2_by_group, l2)
         objective.scale_l2(each / l2)
     return objective
-
-
-def _layout_of(dataset: Dataset, options: FitOptions) -> Layout:
-    """The features that the options choose."""
-    return make_layout(
-        dataset,
-        weights=options.weights,
-        transitions=options.transitions,
-        boundary=options.boundary,
-        order=options.order,
-        n_free=options.n_free,
-    )
 
 
 def _fit_one(

@@ -126,13 +126,21 @@ def test_a_cache_for_some_groups_gives_the_same_products(n_labels, order):
     np.testing.assert_allclose(objective.hvp(v), product, rtol=0, atol=1e-12 * np.abs(product).max())
 
 
-def test_ties_go_to_the_lower_label():
-    data = random_dataset(0, LENGTHS, n_labels=30, n_attributes=10)
-    layout = make_layout(data, weights="observed", transitions="observed")
-    w = np.random.default_rng(0).integers(-1, 2, size=layout.n_weights).astype(float)
+def same_best_paths(data, layout, w):
     ours, truth = (make_inference(data, layout, w, device=d).viterbi() for d in ("cpu", "reference"))
     np.testing.assert_array_equal(ours[0], truth[0])
     np.testing.assert_array_equal(ours[1], truth[1])
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "n_attributes", "transitions", "order"),
+    [(30, 10, "observed", 1), (5, 6, "all", 2), (5, 6, "observed", 2)],
+)
+def test_ties_go_to_the_lower_label_from_the_end(n_labels, n_attributes, transitions, order):
+    data = random_dataset(0, LENGTHS, n_labels=n_labels, n_attributes=n_attributes)
+    layout = make_layout(data, weights="observed", transitions=transitions, order=order)
+    w = np.random.default_rng(0).integers(-1, 2, size=layout.n_weights).astype(float)
+    same_best_paths(data, layout, w)
 
 
 @settings(deadline=None, max_examples=60)
@@ -145,9 +153,17 @@ def test_ties_go_to_the_lower_label_whatever_the_ranks(seed, n_labels):
     np.testing.assert_array_equal(ours[0], truth[0])
 
 
-@pytest.mark.parametrize("n_labels", [4, 30])
-def test_n_best_paths_with_few_pairs(n_labels):
-    data, layout, w = few(n_labels, lengths=(1, 3, 4, 2, 5, 3))
+@pytest.mark.parametrize(
+    ("n_labels", "how"),
+    [
+        (4, {}),
+        (30, {}),
+        (4, {"order": 2, "transitions": "all"}),
+        (4, {"order": 2, "transitions": "observed"}),
+    ],
+)
+def test_n_best_paths(n_labels, how):
+    data, layout, w = few(n_labels, lengths=(1, 3, 4, 2, 5, 3), **how)
     ours, truth = (make_inference(data, layout, w, device=d).nbest(7) for d in ("cpu", "reference"))
     for paths, expected in zip(ours, truth, strict=True):
         assert [list(labels) for labels, _ in paths] == [list(labels) for labels, _ in expected]
@@ -264,25 +280,6 @@ def test_any_lengths_and_histories(order, n_labels, seed, lengths, transitions, 
     )
     assume(layout.n_weights > 0)
     agree(data, layout, w, tolerance=1e-9, ties=True)
-
-
-@pytest.mark.parametrize("transitions", ["all", "observed"])
-def test_ties_of_histories_go_to_the_lower_label_from_the_end(transitions):
-    data = random_dataset(0, LENGTHS, n_labels=5, n_attributes=6)
-    layout = make_layout(data, weights="observed", transitions=transitions, order=2)
-    w = np.random.default_rng(0).integers(-1, 2, size=layout.n_weights).astype(float)
-    ours, truth = (make_inference(data, layout, w, device=d).viterbi() for d in ("cpu", "reference"))
-    np.testing.assert_array_equal(ours[0], truth[0])
-    np.testing.assert_array_equal(ours[1], truth[1])
-
-
-@pytest.mark.parametrize("transitions", ["all", "observed"])
-def test_n_best_paths_with_histories(transitions):
-    data, layout, w = few(4, lengths=(1, 3, 4, 2, 5, 3), order=2, transitions=transitions)
-    ours, truth = (make_inference(data, layout, w, device=d).nbest(7) for d in ("cpu", "reference"))
-    for paths, expected in zip(ours, truth, strict=True):
-        assert [list(labels) for labels, _ in paths] == [list(labels) for labels, _ in expected]
-        np.testing.assert_allclose([p for _, p in paths], [p for _, p in expected], rtol=0, atol=1e-10)
 
 
 def test_no_ngram_has_a_weight_of_its_own():

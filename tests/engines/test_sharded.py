@@ -13,7 +13,7 @@ from crfit.engines.objective import Curvature
 from crfit.engines.sharded import Part, ShardedObjective, Term, TermOptions, TreeSum
 from crfit.errors import CapabilityError, OptionError
 from crfit.layout.constraints import Constraints
-from crfit.layout.sharded import make_sharded_layout
+from crfit.layout.sharded import shard_layout
 from oracle import random_dataset
 
 LENGTHS = [4, 1, 6, 3, 2, 9] * 6
@@ -209,10 +209,11 @@ def test_a_term_that_is_made_again_gives_the_same_bytes(kept, options):
     product, diagonal, line = parts.hvp(v), parts.hessian_diagonal(), parts.along(d)
     at_once = line(0.7)
     shards = Shards.of(data(), 4)
-    own = make_sharded_layout(shards, order=options.get("order", 1))[1]
     how = TermOptions(device=options.get("device", "cpu"))
     for begin in ("product", "diagonal", "line"):  # whatever is asked for first
-        runner._terms = [Term(shards.load(i), own[i], how) for i in range(4)]
+        loaded = [shards.load(i) for i in range(4)]
+        own = [shard_layout(parts.layout, shard.attributes, shard.edges) for shard in loaded]
+        runner._terms = [Term(*pair, how) for pair in zip(loaded, own, strict=True)]
         runner.keep_curvature(kept)
         if begin == "line":
             assert line(0.7) == at_once

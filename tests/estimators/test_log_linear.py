@@ -12,7 +12,7 @@ from crfit import Dataset, LogLinear, Stop, make_objective, trainers
 from crfit.data.items import INTERCEPT, add_intercept, each_alone, from_rows, one_against_rest
 from crfit.errors import CapabilityError, DataError, OptionError
 from crfit.layout import classifier_layout, make_layout
-from crfit.model.tagging import log_probabilities
+from crfit.model.predictor import log_probabilities
 from crfit.training.callbacks import Callback
 from fit_helpers import fit_dataset
 

@@ -20,7 +20,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from crfit import LogLinear, Stop
+from crfit import LogLinear, LogLinearCV, Stop
 from crfit.estimators import NotFittedError
 from crfit.estimators.rows import matrix_items
 from crfit.trainers import LBFGS
@@ -42,12 +42,13 @@ def test_contract_of_scikit_learn(settings):
 
 
 @ignore_convergence
-def test_contract_of_scikit_learn_by_the_default_stop():
+@pytest.mark.parametrize("kind", [LogLinear, LogLinearCV])
+def test_contract_of_scikit_learn_by_the_default_stop(kind):
     found = check_estimator(
-        LogLinear(n_threads=1), expected_failed_checks=EXPECTED_FAILURES, on_skip=None, on_fail=None
+        kind(n_threads=1), expected_failed_checks=EXPECTED_FAILURES, on_skip=None, on_fail=None
     )
     assert {check["check_name"] for check in found if check["status"] == "failed"} == set()
-    assert is_classifier(LogLinear())
+    assert is_classifier(kind())
 
 
 def data(n_classes, seed=0):

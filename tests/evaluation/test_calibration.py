@@ -142,7 +142,7 @@ def test_confidence_of_spans_is_their_probability():
 
 def test_data_without_labels_is_refused():
     model = crfit.CRF().fit([[["a"]]], [["A"]]).model_
-    with pytest.raises(DataError, match="no labels to compare with"):
+    with pytest.raises(DataError, match="no labels"):
         token_confidence(model, crfit.Dataset.from_sequences([[["a"]]]))
 
 

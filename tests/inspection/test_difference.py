@@ -14,15 +14,10 @@ from oracle import feature_ids, problems
 X, Y = recipe_data(100, seed=11)
 
 
-def model_of(problem, w):
-    data = problem.dataset
-    return crfit.Model(w, problem.layout, data.attribute_alphabet, data.label_alphabet, data.edge_alphabet)
-
-
 @given(problems(), problems())
 @settings(max_examples=80)
 def test_all_changes_of_weights_are_found(one, other):
-    models = [model_of(problem, problem.w) for problem in (one, other)]
+    models = [problem.model() for problem in (one, other)]
     found = compare(*models, n=10_000)
     known = [
         {name: problem.w[k] for name, k in feature_ids(problem.layout).items()} for problem in (one, other)

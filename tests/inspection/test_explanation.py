@@ -15,16 +15,9 @@ import crfit.demo
 from crfit.errors import DataError, OptionError
 from crfit.inspection.explanation import Explainer
 from crfit.layout.constraints import Constraints
-from crfit.model import Model
-from oracle import Enumeration, Problem, problems
+from oracle import Enumeration, problems
 
 EXACT = {"rel": 1e-9, "abs": 1e-9}
-
-
-def model_of(problem: Problem) -> Model:
-    data = problem.dataset
-    alphabets = data.attribute_alphabet, data.label_alphabet, data.edge_alphabet
-    return Model(problem.w, problem.layout, *alphabets)
 
 
 def marginals(data, model) -> np.ndarray:
@@ -63,7 +56,7 @@ both_orders = pytest.mark.parametrize("order", [1, 2, 3])
 @given(data=st.data())
 def test_parts_add_up_to_the_log_odds_of_enumeration(order, data):
     problem = data.draw(problems(order=order).filter(several_labels))
-    model, dataset = model_of(problem), problem.dataset
+    model, dataset = problem.model(), problem.dataset
     truth = marginals(dataset, model)
     explainer = Explainer(model, dataset)
     for i in range(dataset.n_sequences):
@@ -86,7 +79,7 @@ def test_parts_add_up_to_the_log_odds_of_enumeration(order, data):
 @given(data=st.data())
 def test_removing_an_attribute_changes_the_log_odds_by_its_contribution(order, data):
     problem = data.draw(problems(order=order).filter(several_labels))
-    model, dataset = model_of(problem), problem.dataset
+    model, dataset = problem.model(), problem.dataset
     explainer = Explainer(model, dataset)
     token = data.draw(st.integers(0, dataset.n_tokens - 1), label="token")
     i = int(np.searchsorted(dataset.seq_ptr, token, side="right")) - 1
@@ -107,7 +100,7 @@ def test_removing_an_attribute_changes_the_log_odds_by_its_contribution(order, d
 def test_transitions_are_exact_if_the_neighbours_are_labelled_as_predicted(order, data):
     """Of the paths that agree with the best path elsewhere, only the label of one position differs."""
     problem = data.draw(problems(order=order).filter(several_labels))
-    model, dataset = model_of(problem), problem.dataset
+    model, dataset = problem.model(), problem.dataset
     explainer = Explainer(model, dataset)
     sequences = Enumeration(replace(dataset, labels=None), problem.layout, problem.w).sequences
     for i, sequence in enumerate(sequences):
@@ -132,7 +125,7 @@ def test_transitions_are_exact_if_the_neighbours_are_labelled_as_predicted(order
 def test_constraints(order, data):
     """Forbidden label sequences have probability 0; the others keep their ratios."""
     problem = data.draw(problems(order=order).filter(several_labels))
-    model, dataset = model_of(problem), problem.dataset
+    model, dataset = problem.model(), problem.dataset
     Y, rng = problem.layout.n_labels, np.random.default_rng(problem.seed)
     possible = Constraints(rng.random((Y, Y)) < 0.7, rng.random(Y) < 0.8, rng.random(Y) < 0.8)
     model._constraints = possible
@@ -181,7 +174,7 @@ def test_labels_that_constraints_rule_out():
 @given(problem=problems().filter(several_labels))
 def test_with_order_1_the_past_does_not_depend_on_the_future(problem):
     """What comes before is what the sequence says that ends here, without its last label's weight."""
-    model, dataset = model_of(problem), problem.dataset
+    model, dataset = problem.model(), problem.dataset
     explainer, length = Explainer(model, dataset), int(dataset.lengths[0])
     for one in explainer.sequence(0):
         cut = dataset.subset([0])

@@ -5,7 +5,7 @@ import pytest
 
 from crfit.data.shards import Shards
 from crfit.layout import Layout, make_layout
-from crfit.layout.sharded import make_sharded_layout
+from crfit.layout.sharded import make_layout_of_shards, shard_layout
 from oracle import feature_ids, random_dataset
 
 CASES = [
@@ -27,6 +27,13 @@ def same(a: Layout, b: Layout) -> bool:
     return equal and (a.n_weights, a.free, a.transitions) == (b.n_weights, b.free, b.transitions)
 
 
+def layouts(shards, **options):
+    """The layout of all, and those of the shards."""
+    loaded = [shards.load(i) for i in range(shards.n_shards)]
+    whole = make_layout_of_shards(shards, loaded, **options)
+    return whole, [shard_layout(whole, shard.attributes, shard.edges) for shard in loaded]
+
+
 @pytest.mark.parametrize("options", CASES)
 @pytest.mark.parametrize("n", [1, 3, 20])
 def test_shards_have_the_layout_of_the_whole_data(options, n):
@@ -34,7 +41,7 @@ def test_shards_have_the_layout_of_the_whole_data(options, n):
         1, [4, 1, 6, 3, 2] * 5, n_labels=3, n_attributes=30, n_edge_attributes=7, attributes_per_position=2
     )
     shards = Shards.of(data, n)
-    layout, parts = make_sharded_layout(shards, **options)
+    layout, parts = layouts(shards, **options)
     assert same(layout, make_layout(data, **options))
     names = {place: name for name, place in feature_ids(layout).items()}
     for i, part in enumerate(parts):
@@ -56,7 +63,7 @@ def test_shards_have_the_layout_of_the_whole_data(options, n):
 
 def test_a_shard_holds_only_the_attributes_that_occur_in_it():
     data = random_dataset(2, [5] * 40, n_labels=2, n_attributes=1000, attributes_per_position=2)
-    _, parts = make_sharded_layout(Shards.of(data, 8), weights="all")
+    _, parts = layouts(Shards.of(data, 8), weights="all")
     shards = Shards.of(data, 8)
     for i, part in enumerate(parts):
         assert part.layout.n_attributes == len(np.unique(shards.load(i).dataset.attr_ids)) < 100

@@ -47,15 +47,10 @@ def named_problems(draw):
     return replace(problem, dataset=renamed(problem.dataset, *names))
 
 
-def model_of(problem):
-    data = problem.dataset
-    return Model(problem.w, problem.layout, data.attribute_alphabet, data.label_alphabet, data.edge_alphabet)
-
-
 @given(named_problems(), named_problems())
 @settings(max_examples=200)
 def test_every_weight_goes_to_the_feature_of_its_name(old, new):
-    carried = carry_over(model_of(old), new.dataset, new.layout)
+    carried = carry_over(old.model(), new.dataset, new.layout)
     known = by_name(old.layout, old.dataset, old.w)
     expected = by_name(new.layout, new.dataset, np.zeros(new.layout.n_weights))
     there = expected.keys() & known.keys()
@@ -69,7 +64,7 @@ def test_every_weight_goes_to_the_feature_of_its_name(old, new):
 @given(named_problems(), named_problems())
 @settings(max_examples=200)
 def test_the_joint_problem_has_the_features_of_both(old, new):
-    model = model_of(old)
+    model = old.model()
     data = with_names_of(model, new.dataset)
     assert data.label_alphabet.strings()[: old.dataset.n_labels] == old.dataset.label_alphabet.strings()
     assert data.sequence_labels() == new.dataset.sequence_labels()

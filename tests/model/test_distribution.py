@@ -50,8 +50,7 @@ class Truth:
         self.data = data = replace(data, label_alphabet=Alphabet(names, locked=True))
         self.layout = make_layout(data, order=order, boundary=bool(seed % 3), weights="all")
         self.w = scale * rng.normal(size=self.layout.n_weights)
-        alphabets = data.attribute_alphabet, data.label_alphabet, data.edge_alphabet
-        model = Model(self.w, self.layout, *alphabets)
+        model = oracle.Problem(data, self.layout, self.w, 0.0, seed).model()
         self.model = model if scheme is None else model.constrain(scheme=scheme)
         self.constraints = None if scheme is None else make_constraints(names, scheme=scheme)
         self.scheme = "tokens" if iobes is None else ("iobes" if iobes else "conll")

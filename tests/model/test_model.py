@@ -324,9 +324,7 @@ def test_saved_model_gives_the_same_bytes(trained, tmp_path, mapped):
 @given(drawn=st.data())
 def test_every_layout_survives_the_file(tmp_path_factory, drawn, order):
     problem = drawn.draw(problems(order=order))
-    data = problem.dataset
-    alphabets = data.attribute_alphabet, data.label_alphabet, data.edge_alphabet
-    model = Model(problem.w, problem.layout, *alphabets)
+    data, model = problem.dataset, problem.model()
     path = tmp_path_factory.mktemp("layout") / "m.crfit"
     model.save(path)
     again = load(path)

@@ -11,16 +11,10 @@ import crfit
 from crfit import CRF, LogLinear
 from crfit.demo import recipe_data
 from crfit.errors import DataError, OptionError
-from crfit.model import Model
 from crfit.model.pruning import _size_on
 from oracle import problems
 
 X, Y = recipe_data(80, seed=7)
-
-
-def model_of(problem):
-    data = problem.dataset
-    return Model(problem.w, problem.layout, data.attribute_alphabet, data.label_alphabet, data.edge_alphabet)
 
 
 def log_odds(model, dataset):
@@ -49,7 +43,7 @@ def one_with(dataset, labels):
 @given(problems(), st.sampled_from([0.0, 0.3, 2.0, 20.0]), st.booleans())
 @settings(max_examples=120)
 def test_no_log_odds_change_by_more(problem, eps, measured):
-    model, data = model_of(problem), problem.dataset
+    model, data = problem.model(), problem.dataset
     if measured:
         pruned = model.prune(eps, data=data)
     else:

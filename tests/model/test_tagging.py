@@ -17,14 +17,7 @@ from crfit.engines import make_objective
 from crfit.errors import DataError, OptionError
 from crfit.layout import make_layout
 from crfit.model import Model, load
-from oracle import Enumeration, Problem, problems
-
-
-def model_of(problem: Problem) -> Model:
-    data = problem.dataset
-    alphabets = data.attribute_alphabet, data.label_alphabet, data.edge_alphabet
-    return Model(problem.w, problem.layout, *alphabets)
-
+from oracle import Enumeration, problems
 
 X, Y = recipe_data(60, seed=4)
 
@@ -39,7 +32,7 @@ def model() -> Model:
 @settings(max_examples=60, deadline=None)
 @given(problems())
 def test_answers_on_datasets_are_those_of_the_definition(problem):
-    model, truth = model_of(problem), Enumeration(problem.dataset, problem.layout, problem.w)
+    model, truth = problem.model(), Enumeration(problem.dataset, problem.layout, problem.w)
     data = problem.dataset
     np.testing.assert_allclose(model.marginals_dataset(data), truth.node_marginals(), atol=1e-12)
     gold = [s.scores[s.gold] - s.log_z for s in truth.sequences]
@@ -177,7 +170,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @settings(max_examples=15, deadline=None)
 @given(problems(order=2))
 def test_higher_order(problem):
-    model, truth = model_of(problem), Enumeration(problem.dataset, problem.layout, problem.w)
+    model, truth = problem.model(), Enumeration(problem.dataset, problem.layout, problem.w)
     marginals = model.marginals_dataset(problem.dataset)
     np.testing.assert_allclose(marginals, truth.node_marginals(), atol=1e-12)
     log_p = model.log_probability_dataset(problem.dataset)

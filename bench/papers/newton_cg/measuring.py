@@ -25,7 +25,7 @@ from bench.optimum import StoredOptimum
 from bench.papers.newton_cg import entries as ncg
 from bench.problems import Loaded
 from bench.records import CRFIT, Entry, Row, Task
-from bench.setting import THREADS, Setting
+from bench.setting import THREADS, Setting, seconds_of
 from bench.tools.tool import Limits
 from crfit.engines.objective import Curvature
 
@@ -147,6 +147,4 @@ def _products(loaded: Loaded) -> Iterator[Row]:
 def timed(call: Callable[[], object], n: int = PRODUCTS) -> Iterator[float]:
     """Seconds of some calls."""
     for _ in range(n):
-        begin = time.perf_counter()
-        call()
-        yield time.perf_counter() - begin
+        yield seconds_of(call)

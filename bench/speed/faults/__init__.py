@@ -14,14 +14,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from bench.pictures import Drawable
 from bench.records import Check, NotAvailable, Results, Row, Task
 from bench.setting import Setting
 from bench.speed.faults import files, load, memory, rivals, threads
 from bench.speed.faults.jobs import Scene
 from bench.tables import Column, markdown, table_of
 
-__all__ = ["TITLE", "checks", "measure", "pictures", "tables", "tasks"]
+__all__ = ["TITLE", "checks", "measure", "tables", "tasks"]
 
 TITLE = "faults of files, memory, clocks and threads; load; bad input, also to other tools"
 #: Faults by kind: what is done, and tries for each program or call in the full and the quick version.
@@ -130,10 +129,6 @@ def tables(results: Results) -> dict[str, str]:
         "load": table_of(_windows(results), *loads),
         **rivals.tables(results.where(kind="rivals")),
     }
-
-
-def pictures(results: Results) -> dict[str, Drawable]:
-    return {}
 
 
 def checks(results: Results) -> list[Check]:

@@ -227,9 +227,7 @@ class Dataset:
             labels, as in `from_sequences`.
         names : sequence of str, optional
             Attribute name of each column; by default the column number as a string.
-        sequence_weights : array-like of shape (S,), optional
-            Weight of each sequence in training; finite and not negative. By default all are 1.
-        alphabets_of : Dataset or Model, optional
+        sequence_weights, alphabets_of
             As in `from_sequences`; columns are matched by name.
 
         Raises
@@ -613,6 +611,23 @@ def restored_alphabet(name: str, tensors: Tensors) -> Alphabet:
 def wrongly_written(error: Exception) -> str:
     """Message about a file with the right checksum and wrong contents."""
     return DAMAGED.format(f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error)
+
+
+def labels_of(dataset: Dataset) -> NDArray[np.int32]:
+    """The label ids of a dataset; DataError if it has none."""
+    if dataset.labels is None:
+        raise DataError("the data has no labels: give y, or a file with a label column", file=dataset.source)
+    return dataset.labels
+
+
+def blocks(dataset: Dataset, n_tokens: int) -> Iterator[Dataset]:
+    """Parts of consecutive sequences with at most `n_tokens` tokens each, or with one longer sequence."""
+    ptr, start = dataset.seq_ptr, 0
+    while start < dataset.n_sequences:
+        end = max(start + 1, int(np.searchsorted(ptr, ptr[start] + n_tokens, side="right")) - 1)
+        whole = end - start == dataset.n_sequences
+        yield dataset if whole else dataset.subset(np.arange(start, end))
+        start = end
 
 
 def recode(dataset: Dataset, alphabets_of: HasAlphabets) -> Dataset:

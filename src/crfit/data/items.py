@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from crfit.checks import first_outside
 from crfit.data import text
 from crfit.data.alphabet import Alphabet, HasAlphabets
-from crfit.data.dataset import Dataset
+from crfit.data.dataset import Dataset, labels_of
 from crfit.data.from_python import Matrix, csr_arrays, dense_arrays
 from crfit.data.text import Format, Input, Source, check_line_ends
 from crfit.errors import DataError, OptionError
@@ -131,10 +131,8 @@ def labelled(
 
 def one_against_rest(dataset: Dataset, label: int) -> Dataset:
     """The same data with two labels: 1 for the given label id, 0 for all others."""
-    if dataset.labels is None:
-        raise DataError("the data has no labels: give y", file=dataset.source)
     names = Alphabet([REST, dataset.label_alphabet[label]], locked=True)
-    labels, sets = (dataset.labels == label).astype(np.int32), dataset.label_sets
+    labels, sets = (labels_of(dataset) == label).astype(np.int32), dataset.label_sets
     if sets is not None:
         rest = np.delete(sets.scores, label, axis=1).max(axis=1)
         scores = np.stack([rest, sets.scores[:, label]], axis=1)

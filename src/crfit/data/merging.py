@@ -229,13 +229,9 @@ def expand_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, u: 
         raise OptionError("merged_layout", f"{merged_layout.n_attributes} attributes", remedy)
     if u.shape != (merged_layout.n_weights,):
         raise OptionError("u", f"shape {u.shape}", f"give {merged_layout.n_weights} weights")
-    n_labels: int | NDArray[np.int64] = merged_layout.n_labels
-    if merged_layout.state_ptr is not None:
-        n_labels = np.diff(merged_layout.state_ptr)
-    scale = np.repeat(1.0 / np.sqrt(sizes), n_labels)  # of each (group, label) weight
     w = np.empty(layout.n_weights)
     n, m = layout.n_state_weights, merged_layout.n_state_weights
-    np.take(u[:m] * scale, _places(layout, merged_layout, group_of), out=w[:n])
+    np.take(u[:m] * _scale(merged_layout, sizes), _places(layout, merged_layout, group_of), out=w[:n])
     w[n:] = u[m:]
     return w
 
@@ -245,13 +241,18 @@ def merge_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, w: V
     group_of, sizes = _checked_groups(groups, layout.n_attributes)
     n, m = layout.n_state_weights, merged_layout.n_state_weights
     places = _places(layout, merged_layout, group_of)
-    n_labels: int | NDArray[np.int64] = merged_layout.n_labels
-    if merged_layout.state_ptr is not None:
-        n_labels = np.diff(merged_layout.state_ptr)
     u = np.empty(merged_layout.n_weights)
-    u[:m] = np.bincount(places, w[:n], minlength=m) * np.repeat(1.0 / np.sqrt(sizes), n_labels)
+    u[:m] = np.bincount(places, w[:n], minlength=m) * _scale(merged_layout, sizes)
     u[m:] = w[n:]
     return u
+
+
+def _scale(merged_layout: Layout, sizes: Index) -> Vector:
+    """Factor of each (group, label) weight."""
+    n_labels: int | Index = merged_layout.n_labels
+    if merged_layout.state_ptr is not None:
+        n_labels = np.diff(merged_layout.state_ptr)
+    return np.repeat(1.0 / np.sqrt(sizes), n_labels)
 
 
 def equal_attributes(dataset: Dataset, n_free: int = 0) -> Groups:

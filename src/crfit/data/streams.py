@@ -42,19 +42,9 @@ class Piece(NamedTuple):
 
 
 class Stream:
-    """A file, or standard input, that is read as it comes.
+    """A file, or standard input (None or ``-``), that is read as it comes, decompressed on the way.
 
-    Parameters
-    ----------
-    path : path-like or None
-        None and ``-`` mean standard input. Compressed input is decompressed on the way.
-    block_bytes : int, optional
-        How much is read at a time.
-
-    Attributes
-    ----------
-    piped : bool
-        Whether it can be read only once.
+    `block_bytes` are read at a time. `piped`: whether it can be read only once.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, block_bytes: int | None = None) -> None:

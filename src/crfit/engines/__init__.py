@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from crfit.checks import check_whole_number, place
 from crfit.data import Dataset
+from crfit.data.dataset import labels_of
 from crfit.data.label_sets import LabelSets
 from crfit.data.shards import FolderShards, Shards
 from crfit.engines.decoding import Decoder, Inference
@@ -292,9 +293,7 @@ def _position_costs(dataset: Dataset, costs: NDArray[np.float64]) -> NDArray[np.
     if table.shape != (n_labels, n_labels) or not np.isfinite(table).all() or np.diag(table).any():
         remedy = f"give {n_labels} x {n_labels} finite numbers with a diagonal of 0"
         raise OptionError("costs", table.shape, remedy)
-    if dataset.labels is None:
-        raise DataError("the data has no labels: give y", file=dataset.source)
-    each = table[dataset.labels]
+    each = table[labels_of(dataset)]
     if dataset.label_sets is not None:
         each[dataset.label_sets.rows >= 0] = 0.0
     return each

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from crfit.checks import place
 from crfit.data import Dataset
+from crfit.data.dataset import labels_of
 from crfit.engines.engine_objective import EngineObjective
 from crfit.engines.profile import Laps
 from crfit.errors import DataError
 from crfit.layout import Layout
-from crfit.layout.features import labels_of
 from crfit.vectors import Vector
 
 

@@ -28,7 +28,7 @@ from crfit.engines.objective import Curvature, LineFunction
 from crfit.engines.profile import Phases
 from crfit.errors import CapabilityError
 from crfit.layout.constraints import Constraints
-from crfit.layout.sharded import ShardLayout, make_sharded_layout, shard_layout
+from crfit.layout.sharded import ShardLayout, make_layout_of_shards, shard_layout
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -306,23 +306,12 @@ class WorkerReport:
 
 
 class Runner(ABC):
-    """Computes on all shards.
+    """Computes on all shards."""
 
-    Attributes
-    ----------
-    facts : list of Facts
-        What each term is like.
-    phases : Phases
-        Seconds spent so far.
-    at : At
-        Numbers of `point` and `direction`.
-    point, direction : float64[n_weights]
-        Of the last gradient and of the last line. The objective sets them before a call that uses them.
-    """
-
-    facts: Sequence[Facts]
-    phases: Phases
-    at: At = At()
+    facts: Sequence[Facts]  # of each term
+    phases: Phases  # seconds spent so far
+    at: At = At()  # numbers of `point` and `direction`
+    # Of the last gradient and of the last line. The objective sets them before a call that uses them.
     point: Vector | None = None
     direction: Vector | None = None
 
@@ -560,10 +549,9 @@ def sharded_objective(
     **features: Any,
 ) -> ShardedObjective:
     """The objective of shards in memory; without a layout, `features` are options of `make_layout`."""
+    own = [shards.load(i) for i in range(shards.n_shards)]
     if layout is None:
-        layout, parts = make_sharded_layout(shards, **features)
-    else:
-        own = [shards.load(i) for i in range(shards.n_shards)]
-        parts = [shard_layout(layout, shard.attributes, shard.edges) for shard in own]
+        layout = make_layout_of_shards(shards, own, **features)
+    parts = [shard_layout(layout, shard.attributes, shard.edges) for shard in own]
     runner = LocalRunner(shards, layout, parts, how)
     return ShardedObjective(shards, layout, runner, l1=l1, l2=l2, n_threads=how.n_threads, toward=toward)

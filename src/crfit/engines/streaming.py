@@ -24,8 +24,7 @@ from crfit.checks import check_number
 from crfit.engines.objective import Curvature
 from crfit.engines.profile import Phases
 from crfit.engines.sharded import Facts, Runner, ShardedObjective, Term, TermOptions, TreeSum, for_each
-from crfit.layout.features import TransitionsOption, WeightsOption, check_options
-from crfit.layout.sharded import joined_layout, seen_features, shard_layout
+from crfit.layout.sharded import make_layout_of_shards, shard_layout
 from crfit.threads import memory_limit, resolve_threads
 from crfit.training.interrupts import end_pass_if_hurried
 
@@ -200,22 +199,7 @@ def streaming_objective(
     if max_memory is not None:
         check_number("max_memory", max_memory, at_least=0.0)
     if layout is None:
-        layout = _layout_of(shards, **features)
+        loaded = map(shards.load, range(shards.n_shards))  # few are in memory at a time
+        layout = make_layout_of_shards(shards, loaded, **features)
     runner = StreamingRunner(shards, layout, how, memory_to_use() if max_memory is None else max_memory)
     return ShardedObjective(shards, layout, runner, l1=l1, l2=l2, n_threads=how.n_threads, toward=toward)
-
-
-def _layout_of(
-    shards: Shards,
-    *,
-    weights: WeightsOption = "observed",
-    transitions: TransitionsOption = "all",
-    boundary: bool = False,
-    order: int = 1,
-    n_free: int = 0,
-) -> Layout:
-    """The layout of all shards, of which few are in memory at a time."""
-    check_options(shards.n_labels, weights, transitions, boundary, order)
-    kinds: dict[str, Any] = {"weights": weights, "transitions": transitions, "order": order}
-    seen = (seen_features(shards.load(i), **kinds) for i in range(shards.n_shards))
-    return joined_layout(shards, seen, boundary=boundary, n_free=n_free, **kinds)

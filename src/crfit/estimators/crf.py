@@ -90,6 +90,15 @@ def read_labelled(
     )
 
 
+def weighted(dataset: Dataset, sample_weight: ArrayLike | None) -> Dataset:
+    """The dataset with these weights of its sequences, if any are given."""
+    if sample_weight is None:
+        return dataset
+    if dataset.sequence_weights is not None:
+        raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
+    return replace(dataset, sequence_weights=checked_weights(sample_weight, dataset.n_sequences))
+
+
 def read_held_out(
     dev: tuple[Sequences, Labels] | Dataset,
     dataset: Dataset,
@@ -457,16 +466,10 @@ class CRF(Estimator):
         """`fit` from old models; `known` are the texts of the labels of the model to train further."""
         features = features_of(self.features, init or toward)
         dataset, texts = read_labelled(X, y, self.n_threads, known=known, features=features)
-        if sample_weight is not None:
-            if dataset.sequence_weights is not None:
-                raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
-            if isinstance(sample_weight, list) and any(
-                isinstance(one, list | tuple) for one in sample_weight
-            ):
-                remedy = "give one number per sequence; held-out data goes to dev=(X_dev, y_dev)"
-                raise OptionError("sample_weight", "a list of lists", remedy)
-            weights = checked_weights(sample_weight, dataset.n_sequences)
-            dataset = replace(dataset, sequence_weights=weights)
+        if isinstance(sample_weight, list) and any(isinstance(one, list | tuple) for one in sample_weight):
+            remedy = "give one number per sequence; held-out data goes to dev=(X_dev, y_dev)"
+            raise OptionError("sample_weight", "a list of lists", remedy)
+        dataset = weighted(dataset, sample_weight)
         if token_weight is not None:
             dataset = trust_labels(dataset, token_weight)
         seed = seed_from(self.random_state)

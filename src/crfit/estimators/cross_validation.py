@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit import scorers, trainers
-from crfit.checks import check_number, checked_weights
+from crfit.checks import check_number
 from crfit.data import Dataset
 from crfit.data.class_weights import ClassWeight
 from crfit.engines.weight_groups import GroupKind
 from crfit.errors import CrfitWarning, OptionError
-from crfit.estimators.crf import CRF, Labels, Sequences, by_text, read_labelled
+from crfit.estimators.crf import CRF, Labels, Sequences, by_text, read_labelled, weighted
 from crfit.estimators.log_linear import LogLinear
 from crfit.estimators.sklearn_api import NotFittedError, seed_from
 from crfit.evaluation.scores import METRICS
@@ -133,6 +133,8 @@ class _Searched:
 
     def _take_search(self, search: Search, divisor: float) -> int:
         """Sets: the attributes of the search; returns the chosen candidate."""
+        if search.interrupted and not search.finished:
+            raise KeyboardInterrupt
         self.search_ = search
         if search.interrupted:
             n, done = len(search.trials), len(search.finished)
@@ -146,6 +148,11 @@ class _Searched:
         self.best_score_ = float(search.means[chosen]) / divisor
         self.cv_results_ = _cv_results(search, divisor)
         return chosen
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            did = "refit=False trains no model: set it to True" if hasattr(self, "search_") else "call fit"
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: {did}")
 
 
 def _cv_results(search: Search, divisor: float) -> dict[str, Any]:
@@ -323,9 +330,7 @@ class CRFCV(_Searched, CRF):
         candidates = _candidates(self)
         first = candidates[0].params.get("features", self.features)
         dataset, texts = read_labelled(X, y, self.n_threads, features=as_features(first))
-        if sample_weight is not None:
-            weights = checked_weights(sample_weight, dataset.n_sequences)
-            dataset = dataclasses.replace(dataset, sequence_weights=weights)
+        dataset = weighted(dataset, sample_weight)
         seed = seed_from(self.random_state)
         class_weight = self.class_weight if texts is None else by_text(self.class_weight, texts)
         names = ("order", "weights", "transitions", "boundary", "min_count", "n_threads", "device", "stop")
@@ -359,8 +364,6 @@ class CRFCV(_Searched, CRF):
             refine=self.refine,
             callback=_shown(self.verbose),
         )
-        if search.interrupted and not search.finished:
-            raise KeyboardInterrupt
         chosen = self._take_search(search, 100.0 if isinstance(scorer, str) else 1.0)
         vars(self).pop("groups_", None)
         if self.groups is not None and not search.interrupted:
@@ -406,9 +409,7 @@ class CRFCV(_Searched, CRF):
         return score
 
     def _fitted_model(self) -> Model:
-        if not hasattr(self, "model_"):
-            did = "refit=False trains no model: set it to True" if hasattr(self, "search_") else "call fit"
-            raise NotFittedError(f"this CRFCV is not fitted yet: {did}")
+        self._check_fitted()
         return self.model_
 
 
@@ -417,10 +418,8 @@ class LogLinearCV(_Searched, LogLinear):
 
     Parameters
     ----------
-    l2 : sequence of float, default=(0.03, 0.1, 0.3, 1.0, 3.0)
-        Values of the l2 penalty.
-    l1 : sequence of float, default=(0.0,)
-        Values of the l1 penalty; every pair with a value of `l2` is a candidate.
+    l2, l1
+        As in `CRFCV`.
     cv : int, splitter or iterable, default=3
         Number of random folds with the classes in equal shares, a splitter of scikit-learn, or pairs of
         training and test ids.
@@ -521,8 +520,6 @@ class LogLinearCV(_Searched, LogLinear):
             refine=self.refine,
             callback=_shown(self.verbose),
         )
-        if search.interrupted and not search.finished:
-            raise KeyboardInterrupt
         self._take_search(search, 100.0 if scorer is None else 1.0)
         for name in ("model_", "result_", "results_", "classes_", "coef_", "intercept_", "best_estimator_"):
             vars(self).pop(name, None)
@@ -562,11 +559,6 @@ class LogLinearCV(_Searched, LogLinear):
             return float(scoring(fitted, chosen, own[ids]))
 
         return score
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            did = "refit=False trains no model: set it to True" if hasattr(self, "search_") else "call fit"
-            raise NotFittedError(f"this LogLinearCV is not fitted yet: {did}")
 
 
 def _rows(X: Any, ids: NDArray[np.int64]) -> Any:

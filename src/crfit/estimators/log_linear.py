@@ -29,7 +29,8 @@ from crfit.estimators.crf import (
 )
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
 from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
-from crfit.model.tagging import Classes, log_probabilities
+from crfit.model.predictor import log_probabilities
+from crfit.model.tagging import Classes
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback
 from crfit.training.stopping import Stop

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfit.checks import check_whole_number
 from crfit.data import Dataset
-from crfit.data.dataset import recode
+from crfit.data.dataset import blocks, labels_of, recode
 from crfit.errors import DataError, OptionError
 from crfit.evaluation.spans import find_spans, resolve_scheme, span_rules
 
@@ -216,20 +216,14 @@ def token_confidence(
         Whether it is the true label.
     """
     own = recode(dataset, model)
-    if own.labels is None:
-        raise DataError("the data has no labels to compare with: give labelled data", file=dataset.source)
-    parts, correct = [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
-    start = 0
-    while start < own.n_sequences:
-        limit = own.seq_ptr[start] + _BLOCK_TOKENS
-        end = max(start + 1, int(np.searchsorted(own.seq_ptr, limit, side="right")) - 1)
-        block = own.subset(np.arange(start, end))
+    gold = labels_of(own)
+    parts, predicted = [np.zeros(0)], [np.zeros(0, dtype=np.int32)]
+    for block in blocks(own, _BLOCK_TOKENS):
         ids = model.tag_dataset(block, n_threads=n_threads)
         table = model.marginals_dataset(block, n_threads=n_threads)
         parts.append(table[np.arange(len(ids)), ids])
-        correct.append(ids == block.labels)
-        start = end
-    return np.concatenate(parts), np.concatenate(correct)
+        predicted.append(ids)
+    return np.concatenate(parts), np.concatenate(predicted) == gold
 
 
 def span_confidence(
@@ -241,10 +235,8 @@ def span_confidence(
     ----------
     model : Model
         A model whose labels encode spans.
-    dataset : Dataset
-        Labelled sequences with any alphabets.
-    n_threads : int, optional
-        Number of threads; None uses all cores.
+    dataset, n_threads
+        As in `token_confidence`.
 
     Returns
     -------
@@ -254,11 +246,9 @@ def span_confidence(
         Whether a true span has the same start, end and type.
     """
     own = recode(dataset, model)
-    if own.labels is None:
-        raise DataError("the data has no labels to compare with: give labelled data", file=dataset.source)
     names = own.label_alphabet.strings()
     rules = span_rules(names, resolve_scheme("auto", names))
-    starts, ends, types = (found.tolist() for found in find_spans(own.labels, own.seq_ptr, rules))
+    starts, ends, types = (found.tolist() for found in find_spans(labels_of(own), own.seq_ptr, rules))
     true = set(zip(starts, ends, (rules.types[kind] for kind in types), strict=True))
     found = model.spans_many(own, n_threads=n_threads)
     each = [

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.data import Dataset
-from crfit.errors import DataError
+from crfit.data.dataset import labels_of
 
 if TYPE_CHECKING:
     from crfit.model import Model
@@ -41,9 +41,7 @@ def find_mistakes(
     n_threads: int | None = None,
 ) -> Mistakes:
     """The `n` worst sequences of a dataset with the model's label ids, or all wrong ones."""
-    if dataset.labels is None:
-        raise DataError("the data has no labels to compare with: give labelled data", file=dataset.source)
-    before = np.concatenate(([0], np.cumsum(dataset.labels != predicted)))
+    before = np.concatenate(([0], np.cumsum(labels_of(dataset) != predicted)))
     wrong = np.diff(before[dataset.seq_ptr])
     found = np.flatnonzero(wrong)
     total = len(found)

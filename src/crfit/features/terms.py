@@ -268,12 +268,8 @@ def suffix(first: int, last: int | None = None, *, column: int = 0) -> Feature:
 
     Parameters
     ----------
-    first : int
-        Smallest number of characters.
-    last : int, optional
-        Largest number; by default `first`.
-    column : int, default=0
-        Column of the token.
+    first, last, column
+        As in `prefix`.
     """
     return _affix("suffix", first, last, column)
 
@@ -283,12 +279,8 @@ def lower_prefix(first: int, last: int | None = None, *, column: int = 0) -> Fea
 
     Parameters
     ----------
-    first : int
-        Smallest number of characters.
-    last : int, optional
-        Largest number; by default `first`.
-    column : int, default=0
-        Column of the token.
+    first, last, column
+        As in `prefix`.
     """
     return _affix("lower_prefix", first, last, column)
 
@@ -298,12 +290,8 @@ def lower_suffix(first: int, last: int | None = None, *, column: int = 0) -> Fea
 
     Parameters
     ----------
-    first : int
-        Smallest number of characters.
-    last : int, optional
-        Largest number; by default `first`.
-    column : int, default=0
-        Column of the token.
+    first, last, column
+        As in `prefix`.
     """
     return _affix("lower_suffix", first, last, column)
 

@@ -84,10 +84,8 @@ def read(source: Source, name: str | None = None) -> Model:
 
     Parameters
     ----------
-    source : path-like or bytes
-        The file, or its contents.
-    name : str, optional
-        Name for messages, if `source` is bytes.
+    source, name
+        As in `crfit.formats.crfsuite_model.read`.
 
     Raises
     ------

@@ -70,10 +70,8 @@ def read(source: Source, name: str | None = None) -> Model:
 
     Parameters
     ----------
-    source : path-like or bytes
-        The file, or its contents.
-    name : str, optional
-        Name for messages, if `source` is bytes.
+    source, name
+        As in `crfit.formats.crfsuite_model.read`.
 
     Raises
     ------
@@ -88,10 +86,8 @@ def write(model: Model, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : Model
-        A chain of order 1 with a template and without boundary weights.
-    path : path-like
-        Name of the file.
+    model, path
+        As in `crfit.formats.crfpp.write`.
 
     Raises
     ------

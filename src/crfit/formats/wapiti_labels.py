@@ -35,14 +35,13 @@ def labellings(
     scores: bool = False,
     posterior: bool = False,
     forced: NDArray[np.int32] | None = None,
-    n_threads: int | None = None,
 ) -> Iterator[list[Labelling]]:
     """Yield up to `n` best labellings of each sequence, best first.
 
     `forced` has a label id for each position; ids that the model does not have leave the position free.
     """
     if not (scores or posterior or forced is not None):
-        yield from _without_scores(model, block, n, n_threads)
+        yield from _without_scores(model, block, n)
         return
     Y, order = model.layout.n_labels, model.layout.order
     mask = np.zeros((block.n_tokens, Y))
@@ -50,7 +49,7 @@ def labellings(
         mask[(forced < Y)[:, None] & (np.arange(Y) != forced[:, None])] = -np.inf
     if posterior:
         with np.errstate(divide="ignore"):
-            mask += np.log(model.marginals_dataset(block, n_threads=n_threads))
+            mask += np.log(model.marginals_dataset(block))
         order = 1
     tables = ScoreTables(block, model.layout, np.asarray(model.weights), mask)
     for i, (a, b) in enumerate(zip(block.seq_ptr[:-1], block.seq_ptr[1:], strict=True)):
@@ -69,12 +68,12 @@ def _scored(labels: list[int], psi: list[Table], order: int, posterior: bool) ->
     return Labelling(labels, total, scores)
 
 
-def _without_scores(model: Model, block: Dataset, n: int, n_threads: int | None) -> Iterator[list[Labelling]]:
+def _without_scores(model: Model, block: Dataset, n: int) -> Iterator[list[Labelling]]:
     """By the engine, which is much faster."""
     if n > 1:
-        for paths in model.nbest_dataset(block, n, n_threads=n_threads):
+        for paths in model.nbest_dataset(block, n):
             yield [Labelling(ids.tolist(), np.nan, [np.nan] * len(ids)) for ids, _ in paths]
         return
-    ids = model.tag_dataset(block, n_threads=n_threads)
+    ids = model.tag_dataset(block)
     for a, b in zip(block.seq_ptr[:-1], block.seq_ptr[1:], strict=True):
         yield [Labelling(ids[a:b].tolist(), np.nan, [np.nan] * int(b - a))]

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from crfit.checks import json_ready
 from crfit.data.dataset import recode
+from crfit.engines.reference.lattice import log_sum_exp, merged
 from crfit.errors import OptionError
 from crfit.inspection.weights import attribute_row, edge_table, ngram_tables
 from crfit.names import brief, counted, probability, signed, token_names
@@ -421,15 +422,6 @@ def _difference(scores: Scores, a: int, b: int) -> float:
     return 0.0 if scores[a] == scores[b] else float(scores[a] - scores[b])
 
 
-def log_sum_exp(table: Scores, axis: int | None = None) -> Scores:
-    """``log(sum(exp(table)))`` over one axis or all; minus infinity if all entries are."""
-    top = table.max(axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        total = np.log(np.exp(table - top).sum(axis=axis, keepdims=True)) + top
-    return np.asarray(total.squeeze(axis=axis))
-
-
 def _log_probabilities(scores: Scores, one_vs_rest: bool) -> Scores:
     """Log-probabilities of the labels of one position or item."""
     if one_vs_rest:
@@ -550,15 +542,11 @@ def _features(
     model: Model, data: Dataset, token: int, *, first: bool, last: bool
 ) -> list[tuple[str, Kind, float, Scores]]:
     """Distinct attributes of a position with their values and their scores for each label."""
-    layout = model.layout
-    places = range(int(data.attr_ptr[token]), int(data.attr_ptr[token + 1]))
-    values: dict[int, float] = {}
-    for k in places:
-        a = int(data.attr_ids[k])
-        values[a] = values.get(a, 0.0) + (1.0 if data.attr_values is None else float(data.attr_values[k]))
-    alphabet = model.attribute_alphabet
+    layout, alphabet = model.layout, model.attribute_alphabet
+    span = slice(data.attr_ptr[token], data.attr_ptr[token + 1])
+    fired = merged(data.attr_ids[span], None if data.attr_values is None else data.attr_values[span])
     found: list[tuple[str, Kind, float, Scores]] = [
-        (alphabet[a], "attribute", value, value * attribute_row(model, a)) for a, value in values.items()
+        (alphabet[a], "attribute", value, value * attribute_row(model, a)) for a, value in fired
     ]
     if layout.boundary:
         Y, offsets = layout.n_labels, {"start": layout.start_offset, "end": layout.end_offset}
@@ -573,7 +561,5 @@ def _edges(model: Model, data: Dataset, token: int) -> list[tuple[str, float, Sc
     """Distinct edge attributes of a position with their values and their scores for each pair of labels."""
     if data.edge_ptr is None or data.edge_ids is None:
         return []
-    values: dict[int, float] = {}
-    for b in data.edge_ids[data.edge_ptr[token] : data.edge_ptr[token + 1]].tolist():
-        values[b] = values.get(b, 0.0) + 1.0
-    return [(model.edge_alphabet[b], value, value * edge_table(model, b)) for b, value in values.items()]
+    fired = merged(data.edge_ids[data.edge_ptr[token] : data.edge_ptr[token + 1]], None)
+    return [(model.edge_alphabet[b], value, value * edge_table(model, b)) for b, value in fired]

@@ -318,8 +318,8 @@ def attribute_weights(model: Inspectable, attribute: str) -> AttributeWeights:
     return AttributeWeights(attribute, labels, tuple(edges))
 
 
-def similar_names(model: Inspectable, name: str, n: int = 5) -> list[str]:
-    """Up to `n` attributes of a model with a similar name, most similar first.
+def similar_names(model: Inspectable, name: str) -> list[str]:
+    """Up to five attributes of a model with a similar name, most similar first.
 
     A model may have millions of names, so only those that contain the name, or share its beginning or its end
     and have about its length, are compared.
@@ -334,7 +334,7 @@ def similar_names(model: Inspectable, name: str, n: int = 5) -> list[str]:
             if len(found) == MAX_COMPARED:
                 break
     ranked = sorted(found, key=lambda other: -SequenceMatcher(None, lower, other.casefold()).ratio())
-    return list(dict.fromkeys(ranked))[:n]
+    return list(dict.fromkeys(ranked))[:5]
 
 
 def transitions(model: Inspectable, n_longer: int = 20) -> Transitions:

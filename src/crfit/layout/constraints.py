@@ -94,20 +94,9 @@ def make_constraints(
     first: Names | None = None,
     last: Names | None = None,
 ) -> Constraints:
-    """Constraints by name.
+    """Constraints on the labels `names`, in the order of their ids; the others as in `crfit.Model.constrain`.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The labels, in the order of their ids.
-    scheme : {"BIO", "IOB1", "IOBES", "BILOU"}, optional
-        How labels encode spans. A label without one of its prefixes counts as outside of spans.
-    forbid : iterable of (str, str)
-        Pairs of neighbouring labels that must not occur.
-    require : mapping of str to str or iterable of str, optional
-        For a label, those that may follow it.
-    first, last : str or iterable of str, optional
-        Labels with which a sequence may begin and end.
+    In a scheme, a label without one of its prefixes counts as outside of spans.
     """
     ids = {name: i for i, name in enumerate(names)}
     found = Constraints.none(len(names)) if scheme is None else _of_scheme(scheme, names)

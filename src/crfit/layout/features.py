@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import check_free, first_outside, place, read_only
+from crfit.data.dataset import labels_of
 from crfit.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -424,13 +425,6 @@ def centre_free(layout: Layout, weights: NDArray[np.float64]) -> None:
     if layout.n_labels > 2 and layout.n_free:
         free = weights[layout.free].reshape(-1, layout.n_labels)
         free -= free.mean(axis=1, keepdims=True)
-
-
-def labels_of(dataset: Dataset) -> Labels:
-    """Return the labels of a dataset; DataError if it has none."""
-    if dataset.labels is None:
-        raise DataError("the data has no labels: give y, or a file with a label column", file=dataset.source)
-    return dataset.labels
 
 
 def state_codes(dataset: Dataset, labels: Labels, n_labels: int) -> Codes:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import rows
+from crfit.data.dataset import labels_of
 from crfit.layout.features import (
     Codes,
     Columns,
@@ -29,7 +30,6 @@ from crfit.layout.features import (
     check_options,
     distinct,
     edge_pair_codes,
-    labels_of,
     ngram_codes,
     seen_at_known,
     seen_states,
@@ -125,32 +125,21 @@ def joined_layout(
     )
 
 
-def make_sharded_layout(
+def make_layout_of_shards(
     shards: Shards,
+    loaded: Iterable[Shard],
     *,
     weights: WeightsOption = "observed",
     transitions: TransitionsOption = "all",
     boundary: bool = False,
     order: int = 1,
     n_free: int = 0,
-) -> tuple[Layout, list[ShardLayout]]:
-    """Decide which features have a weight, as `make_layout` on the whole data; loads each shard once."""
+) -> Layout:
+    """Decide which features have a weight, as `make_layout` on the whole data; `loaded` is each shard."""
     check_options(shards.n_labels, weights, transitions, boundary, order)
-    seen, own = [], []
-    for i in range(shards.n_shards):
-        shard = shards.load(i)
-        seen.append(seen_features(shard, weights=weights, transitions=transitions, order=order))
-        own.append((shard.attributes, shard.edges))
-    layout = joined_layout(
-        shards,
-        seen,
-        weights=weights,
-        transitions=transitions,
-        boundary=boundary,
-        order=order,
-        n_free=n_free,
-    )
-    return layout, [shard_layout(layout, attributes, edges) for attributes, edges in own]
+    kinds: dict[str, Any] = {"weights": weights, "transitions": transitions, "order": order}
+    seen = (seen_features(shard, **kinds) for shard in loaded)
+    return joined_layout(shards, seen, boundary=boundary, n_free=n_free, **kinds)
 
 
 def shard_layout(

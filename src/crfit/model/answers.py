@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.data import Dataset
+from crfit.data.dataset import blocks as blocks_of
 from crfit.model.distribution import Confidence, Span
 from crfit.model.model import Model
 from crfit.model.tagging import Decoding
@@ -115,13 +116,7 @@ def _spans(model: Model, block: Dataset, style: Style, n_threads: int) -> list[l
 
 def blocks(dataset: Dataset) -> Iterator[Dataset]:
     """Blocks of consecutive sequences with about `BLOCK_TOKENS` tokens."""
-    start = 0
-    while start < dataset.n_sequences:
-        limit = dataset.seq_ptr[start] + BLOCK_TOKENS
-        end = max(start + 1, int(np.searchsorted(dataset.seq_ptr, limit, side="right")) - 1)
-        whole = end - start == dataset.n_sequences
-        yield dataset if whole else dataset.subset(np.arange(start, end))
-        start = end
+    return blocks_of(dataset, BLOCK_TOKENS)
 
 
 def record(answer: Answer, style: Style, tokens: object = None) -> dict[str, Any]:

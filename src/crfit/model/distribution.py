@@ -19,7 +19,6 @@ P is an array [N, Y+1, .., Y+1, Y] with k axes of histories; label Y stands befo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -76,19 +75,9 @@ class Confidence(NamedTuple):
     entropy: float
 
 
-def blocks(dataset: Dataset, token_bytes: int) -> Iterator[tuple[int, int]]:
-    """Ranges of consecutive sequences whose tables fit into `BLOCK_BYTES`, or of one sequence."""
-    ptr, start = dataset.seq_ptr, 0
-    while start < dataset.n_sequences:
-        limit = ptr[start] + max(1, BLOCK_BYTES // token_bytes)
-        end = max(start + 1, int(np.searchsorted(ptr, limit, side="right")) - 1)
-        yield start, end
-        start = end
-
-
-def table_bytes(n_labels: int, order: int) -> int:
-    """Memory of the table of one token."""
-    return int(8 * (n_labels + 1) ** order * n_labels)
+def tokens_at_once(n_labels: int, order: int) -> int:
+    """Tokens of a block, whose tables fit into `BLOCK_BYTES`; at least 1."""
+    return max(1, BLOCK_BYTES // int(8 * (n_labels + 1) ** order * n_labels))
 
 
 def ngram_tables(inference: Inference, dataset: Dataset, order: int) -> FloatArray:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from crfit.checks import check_finite, check_whole_number, json_ready, keep, offsets
 from crfit.data import items, text
 from crfit.data.alphabet import Alphabet
-from crfit.data.dataset import ALPHABETS, Dataset
+from crfit.data.dataset import ALPHABETS, Dataset, labels_of
 from crfit.data.label_sets import known_runs
 from crfit.data.templates import Template
 from crfit.errors import DataError, OptionError
@@ -306,14 +306,11 @@ class Model(Tagger):
         if self.task == "classify":
             scheme = "tokens"
         own = self._own(dataset)
-        if own.labels is None:
-            raise DataError(
-                "the data has no labels to score against: give labelled data", file=dataset.source
-            )
+        gold = labels_of(own)
         at, runs, sequences = known_runs(own)
         predicted = self.tag_dataset(own, n_threads=n_threads)
         names = own.label_alphabet
-        return evaluate_ids(own.labels[at], predicted[at], runs, names, scheme, sequences)
+        return evaluate_ids(gold[at], predicted[at], runs, names, scheme, sequences)
 
     @overload
     def explain(

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import DataError, OptionError
-from crfit.layout import Layout
 from crfit.layout.features import from_rows, to_rows
 
 if TYPE_CHECKING:
@@ -73,7 +72,8 @@ def prune(
         threshold = size.threshold(eps)
         facts |= {"max_attributes": int(size.state)}
     kept = np.abs(model.weights) > threshold
-    kept[_kept_always(model.layout)] = True
+    # Unpenalised weights stay, and those of label n-grams and of first and last labels.
+    kept[model.layout.free.start : model.layout.edge_offset] = True
     facts |= {"threshold": float(min(threshold, np.abs(model.weights).max(initial=0.0)))}
     facts |= {"n_weights": model.layout.n_weights, "n_attributes": model.layout.n_attributes}
     return _without(model, kept, facts)
@@ -90,11 +90,6 @@ def _size(model: Model, max_attributes: int | None) -> _Size:
         remedy = "say how many attributes a position has at most, or give data to measure on"
         raise OptionError("max_attributes", None, remedy)
     return _Size(template.n_attributes, len(template.lines) if edges else 0)
-
-
-def _kept_always(layout: Layout) -> slice:
-    """Unpenalised weights, and those of label n-grams and of first and last labels."""
-    return slice(layout.free.start, layout.edge_offset)
 
 
 def _largest_on(model: Model, data: Dataset, eps: float) -> tuple[float, float]:

@@ -6,13 +6,8 @@ With the score ``s(x, y)`` of a label sequence, the sum of the weights of its fe
     probability  p(y | x) = exp(s(x, y) - log Z(x)),   Z(x) = sum_y exp(s(x, y))
     marginal     p(y_t = l | x), the sum of p(y | x) over all y with label l at position t
 
-A classifier is a CRF on sequences of one position (items). With the score ``s_k = w_k . x`` of class k
-
-    multinomial   p(k | x) = exp(s_k) / sum_j exp(s_j)
-    one_vs_rest   p(k | x) = sigma(s_k) / sum_j sigma(s_j),   sigma(s) = 1 / (1 + exp(-s))
-
-Both are softmax functions, the second of log sigma(s_k). The class with the largest score has the largest
-probability in both. If the model has an intercept, it is added to data that lacks it.
+`crfit.model.predictor` computes them, and has the formulas of classifiers. If the model has an intercept, it
+is added to data that lacks it.
 
 Probabilities of spans and the entropy of label sequences: `crfit.model.distribution`.
 
@@ -25,41 +20,33 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args, overload
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit import _native
-from crfit.checks import check_number, check_whole_number, offsets
+from crfit.checks import check_number, check_whole_number
 from crfit.data.alphabet import Alphabet
-from crfit.data.dataset import Dataset, recode
+from crfit.data.dataset import Dataset, labels_of, recode
 from crfit.data.from_python import Item
-from crfit.data.items import INTERCEPT, add_intercept, check_alone, each_alone
+from crfit.data.items import INTERCEPT, add_intercept
 from crfit.data.label_sets import LabelSets, Names, make_label_sets
-from crfit.engines.cpu.decoding import CpuDecoder
-from crfit.engines.decoding import HUGE_WEIGHT, Decoder, Inference, check_weights, checked_n
 from crfit.errors import DataError, OptionError
 from crfit.features import Features
 from crfit.layout import Layout
 from crfit.layout.constraints import LabelScheme, make_constraints
-from crfit.model import distribution
 from crfit.model.distribution import Confidence, Span
+from crfit.model.predictor import LabelPath, Predictor
 from crfit.threads import resolve_threads
-
-if TYPE_CHECKING:
-    from crfit.evaluation.spans import ResolvedScheme, SpanRules
 
 #: Task of a model: label the positions of sequences, or classify items.
 Task: TypeAlias = Literal["tag", "classify"]
 #: One distribution over all classes, or each class against the rest.
 Classes: TypeAlias = Literal["multinomial", "one_vs_rest"]
-#: Label ids and their log-probability.
-LabelPath: TypeAlias = tuple[NDArray[np.int32], float]
 Items: TypeAlias = "Iterable[Item]"
 Path: TypeAlias = tuple[list[str], float]
 #: Spans of a label sequence and its probability.
@@ -73,11 +60,8 @@ Decoding: TypeAlias = Literal["best_path", "marginal"]
 Uncertainty: TypeAlias = Literal["entropy", "margin", "confidence"]
 #: A model.
 _Self = TypeVar("_Self", bound="Tagger")
+_T = TypeVar("_T")
 
-#: How evaluation calls schemes of constraints.
-_SPAN_SCHEMES: dict[LabelScheme, ResolvedScheme] = {
-    "BIO": "conll", "IOB1": "conll", "IOBES": "iobes", "BILOU": "iobes",
-}  # fmt: skip
 #: Models with further forbidden pairs that are kept for later calls.
 N_KEPT = 4
 
@@ -89,19 +73,6 @@ def kind_of(options: Mapping[str, Any]) -> tuple[Task, Classes]:
         if value not in get_args(known):
             raise OptionError(name, value, f"choose {' or '.join(map(repr, get_args(known)))}")
     return cast("Task", task), cast("Classes", classes)
-
-
-def log_probabilities(scores: NDArray[np.float64], classes: Classes) -> NDArray[np.float64]:
-    """Log-probabilities, float64[N, K], from scores of K classes.
-
-    For two classes the scores may also be float64[N]: the second class, with 0 for the first.
-    """
-    if scores.ndim == 1:
-        scores = np.stack([np.zeros_like(scores), scores], axis=1)
-    elif classes == "one_vs_rest":
-        scores = -np.logaddexp(0.0, -scores)
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 class Tagger:
@@ -138,10 +109,8 @@ class Tagger:
         found = make_constraints(self._names, **constraints) if constraints else None
         self._constraints = None if found is None or found.trivial else found
         self._scheme: LabelScheme | None = constraints.get("scheme")
-        self._decoder: CpuDecoder | None = None
-        self._native: _native.Tagger | None = None
-        self._rules: SpanRules | None = None
-        self._forbidding: dict[tuple[tuple[str, str], ...], Tagger] = {}
+        self._predictor: Predictor | None = None
+        self._kept: dict[tuple[tuple[str, str], ...], Tagger] = {}
         self._lock = Lock()
 
     @property
@@ -276,13 +245,12 @@ class Tagger:
         DataError
             No label sequence is possible; the message names the position.
         """
-        if fixed is None and threshold is None and abstain is None and decoding == "best_path" and not forbid:
-            direct = self._direct()
-            return direct.tag(x) if direct is not None else self._tag_many([x], 1)[0]
-        if forbid:
-            model = self._with_forbidden(forbid)
-            return model.tag(x, fixed=fixed, decoding=decoding, threshold=threshold, abstain=abstain)
-        return self._tag_many([x], 1, [fixed], decoding, threshold, abstain)[0]
+        model = self._forbidding(forbid)
+        if fixed is None and threshold is None and abstain is None and decoding == "best_path":
+            direct = model._prepared().direct
+            if direct is not None:
+                return direct.tag(x)
+        return model._tag_many([x], 1, [fixed], decoding, threshold, abstain)[0]
 
     @overload
     def tag_many(
@@ -338,15 +306,12 @@ class Tagger:
         list of lists of str
             The labels of each sequence.
         """
+        model = self._forbidding(forbid)
         plain = fixed is None and threshold is None and abstain is None and decoding == "best_path"
-        if forbid:
-            return self._with_forbidden(forbid).tag_many(
-                X, fixed=fixed, decoding=decoding, threshold=threshold, abstain=abstain, n_threads=n_threads
-            )
-        direct = self._direct() if plain and not isinstance(X, Dataset) else None
+        direct = model._prepared().direct if plain and not isinstance(X, Dataset) else None
         if direct is not None:
             return direct.tag_many(X, resolve_threads(n_threads))
-        return self._tag_many(X, n_threads, fixed, decoding, threshold, abstain)
+        return model._tag_many(X, n_threads, fixed, decoding, threshold, abstain)
 
     def marginals(
         self, x: Items, *, fixed: Fixed | None = None, forbid: Forbidden = ()
@@ -363,13 +328,12 @@ class Tagger:
         list of dict of str to float
             For each position, the labels and their probabilities, which sum to 1.
         """
-        if forbid:
-            return self._with_forbidden(forbid).marginals(x, fixed=fixed)
-        if fixed is None and (direct := self._direct()) is not None:
+        model = self._forbidding(forbid)
+        if fixed is None and (direct := model._prepared().direct) is not None:
             found = direct.marginals(x)
             if not found or sum(found[0].values()) > 0.5:
                 return found  # otherwise scores overflow, which is an error of the next line
-        return self.marginals_many([x], fixed=[fixed], n_threads=1)[0]
+        return model.marginals_many([x], fixed=[fixed], n_threads=1)[0]
 
     def marginals_many(
         self,
@@ -390,9 +354,8 @@ class Tagger:
         list of lists of dict of str to float
             The result of `marginals` for each sequence.
         """
-        lengths, dataset = self._encode_many(X, n_threads)
-        with _numbered(lengths):
-            found = self._marginals(dataset, n_threads, _without_empty(fixed, lengths))
+        with self._encoded(X, n_threads, fixed) as (lengths, dataset, allowed):
+            found = self._prepared().marginals(dataset, n_threads, allowed)
         return _by_sequence(self._named(found), lengths)
 
     def nbest(self, x: Items, n: int, *, fixed: Fixed | None = None, forbid: Forbidden = ()) -> list[Path]:
@@ -410,9 +373,7 @@ class Tagger:
         list of (list of str, float)
             Labels and their probability given `x`, best first; fewer than `n` if no more exist.
         """
-        if forbid:
-            return self._with_forbidden(forbid).nbest(x, n, fixed=fixed)
-        return self.nbest_many([x], n, fixed=[fixed], n_threads=1)[0]
+        return self._forbidding(forbid).nbest_many([x], n, fixed=[fixed], n_threads=1)[0]
 
     def nbest_many(
         self,
@@ -436,10 +397,13 @@ class Tagger:
         list of lists of (list of str, float)
             The result of `nbest` for each sequence.
         """
-        lengths, dataset = self._encode_many(X, n_threads)
-        with _numbered(lengths):
-            found = iter(self._nbest(dataset, n, n_threads, _without_empty(fixed, lengths)))
-        return [self._named_paths(next(found)) if length else [([], 1.0)] for length in lengths]
+        with self._encoded(X, n_threads, fixed) as (lengths, dataset, allowed):
+            paths = self._prepared().nbest(dataset, n, n_threads, allowed)
+        names = self._names
+        found = [
+            [([names[i] for i in ids.tolist()], math.exp(log_p)) for ids, log_p in best] for best in paths
+        ]
+        return _with_empty(found, lengths, lambda: [([], 1.0)])
 
     @overload
     def spans(
@@ -481,8 +445,7 @@ class Tagger:
         >>> [(span.start, span.end, span.type) for span in model.spans([["Baker"], ["Street"], ["is"]])]
         [(0, 2, 'NAME')]
         """
-        model = self._with_forbidden(forbid) if forbid else self
-        found: list[Span] = model._spans_many([x], nbest, [fixed], 1)[0]
+        found: list[Span] = self._forbidding(forbid)._spans_many([x], nbest, [fixed], 1)[0]
         return found
 
     @overload
@@ -561,12 +524,12 @@ class Tagger:
         list of Confidence
             The result of `confidence` for each sequence.
         """
-        lengths, dataset = self._encode_many(X, n_threads)
-        with _numbered(lengths):
-            best, margins = self._two_best(dataset, n_threads)
-            columns = np.exp(best), margins, self._entropies(dataset, n_threads)
-        found = iter([Confidence(*row) for row in np.stack(columns, axis=1).tolist()])
-        return [next(found) if length else Confidence(1.0, math.inf, 0.0) for length in lengths]
+        with self._encoded(X, n_threads) as (lengths, dataset, _):
+            predictor = self._prepared()
+            best, margins = predictor.two_best(dataset, n_threads)
+            columns = np.exp(best), margins, predictor.entropies(dataset, n_threads)
+        found = [Confidence(*row) for row in np.stack(columns, axis=1).tolist()]
+        return _with_empty(found, lengths, lambda: Confidence(1.0, math.inf, 0.0))
 
     def most_uncertain(
         self,
@@ -602,14 +565,14 @@ class Tagger:
             raise OptionError("by", by, f"choose {', '.join(get_args(Uncertainty))}")
         if per_token and by == "margin":
             raise OptionError("per_token", True, "a margin has no value per token: leave this option out")
-        lengths, dataset = self._encode_many(X, n_threads)
-        with _numbered(lengths):
+        with self._encoded(X, n_threads) as (lengths, dataset, _):
+            predictor = self._prepared()
             if by == "entropy":
-                sure = -self._entropies(dataset, n_threads)
+                sure = -predictor.entropies(dataset, n_threads)
             elif by == "margin":
-                sure = self._two_best(dataset, n_threads)[1]
+                sure = predictor.two_best(dataset, n_threads)[1]
             else:
-                sure = self._best_log_probabilities(dataset, n_threads)
+                sure = predictor.best_log_probabilities(dataset, n_threads)
         if per_token:
             sure = sure / np.maximum(dataset.lengths, 1)
         every = np.full(len(lengths), math.inf if by == "margin" else 0.0)  # of empty sequences
@@ -697,10 +660,7 @@ class Tagger:
         n_threads : int, optional
             Number of threads; None uses all cores.
         """
-        own = each_alone(self._own(dataset))
-        inference, n = self._infer(own, n_threads), own.n_tokens
-        columns = [inference.path_score(np.full(n, k, dtype=np.int32)) for k in range(len(self._names))]
-        return np.stack(columns, axis=1)
+        return self._prepared().class_scores(self._own(dataset), n_threads)
 
     def tag_dataset(
         self,
@@ -729,7 +689,8 @@ class Tagger:
         int32 array of shape (N,)
             Label ids of the model, one per position; -1 below the threshold.
         """
-        return self._choose(self._own(dataset), n_threads, fixed, decoding, threshold)
+        own = self._own(dataset)
+        return self._choose(own, n_threads, self._allowed(fixed, own.lengths.tolist()), decoding, threshold)
 
     def marginals_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.float64]:
         """Probability of each label at each position of a dataset.
@@ -744,7 +705,7 @@ class Tagger:
         float64 array of shape (N, Y)
             Columns in the order of `labels`.
         """
-        return self._marginals(self._own(dataset), n_threads)
+        return self._prepared().marginals(self._own(dataset), n_threads)
 
     def nbest_dataset(
         self, dataset: Dataset, n: int, *, n_threads: int | None = None
@@ -763,7 +724,7 @@ class Tagger:
         list of lists of (int32 array, float)
             Label ids of the model and their log-probability, best first.
         """
-        return self._nbest(self._own(dataset), n, n_threads)
+        return self._prepared().nbest(self._own(dataset), n, n_threads)
 
     def log_probability_dataset(
         self, dataset: Dataset, *, n_threads: int | None = None
@@ -783,17 +744,9 @@ class Tagger:
             ``log p(y_i | x_i)``; minus infinity if a label is unknown to the model.
         """
         own = self._own(dataset)
-        if own.labels is None:
-            raise DataError("the data has no labels: give labelled data", file=dataset.source)
-        unknown = own.labels >= len(self._names)
-        labels = np.where(unknown, 0, own.labels)
-        if self.classes == "multinomial":
-            inference = self._infer(own, n_threads)
-            scores = inference.path_score(labels) - inference.log_normalizer()
-        else:
-            each = self._log_table(own, n_threads)[np.arange(own.n_tokens), labels]
-            scores = np.diff(np.concatenate(([0.0], np.cumsum(each)))[own.seq_ptr])
-        np.minimum(scores, 0.0, out=scores)  # rounding with huge weights could exceed 0
+        labels = labels_of(own)
+        unknown = labels >= len(self._names)
+        scores = self._prepared().log_probability(own, np.where(unknown, 0, labels), n_threads)
         if unknown.any():
             positions = np.flatnonzero(unknown)
             scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
@@ -808,12 +761,10 @@ class Tagger:
         threshold: float | None = None,
         abstain: Any = None,
     ) -> list[list[Any]]:
-        lengths, dataset = self._encode_many(X, n_threads)
-        with _numbered(lengths):
-            given = _without_empty(fixed, lengths)
-            found = self._choose(dataset, n_threads, given, decoding, threshold)
         if abstain is not None and threshold is None:
             raise OptionError("abstain", abstain, "replaces labels below a threshold: give threshold too")
+        with self._encoded(X, n_threads, fixed) as (lengths, dataset, allowed):
+            found = self._choose(dataset, n_threads, allowed, decoding, threshold)
         names = [*self._names, abstain]  # -1 is the last
         return _by_sequence([names[i] for i in found.tolist()], lengths)
 
@@ -821,24 +772,25 @@ class Tagger:
         self,
         dataset: Dataset,
         n_threads: int | None,
-        fixed: Sequence[Fixed | None] | None,
+        allowed: LabelSets | None,
         decoding: Decoding,
         threshold: float | None,
     ) -> NDArray[np.int32]:
         """Label ids of a dataset encoded with the model's ids, int32[N]; -1 below the threshold."""
         if decoding not in get_args(Decoding):
             raise OptionError("decoding", decoding, f"choose {' or '.join(map(repr, get_args(Decoding)))}")
-        if decoding == "best_path" and threshold is None:
-            return self._infer(dataset, n_threads, fixed).viterbi()[0]
         if threshold is not None:
             check_number("threshold", threshold, at_least=0.0)
             if threshold > 1.0:
                 raise OptionError("threshold", threshold, "give a probability, from 0 to 1")
-        marginals = self._marginals(dataset, n_threads, fixed)
+        predictor = self._prepared()
+        if decoding == "best_path":
+            ids = predictor.best(dataset, n_threads, allowed)
+            if threshold is None:
+                return ids
+        marginals = predictor.marginals(dataset, n_threads, allowed)
         if decoding == "marginal":
             ids = np.asarray(marginals.argmax(axis=1), dtype=np.int32)
-        else:
-            ids = self._infer(dataset, n_threads, fixed).viterbi()[0]
         if threshold is not None:
             ids[marginals[np.arange(len(ids)), ids] < threshold] = -1
         return ids
@@ -851,190 +803,64 @@ class Tagger:
         n_threads: int | None,
     ) -> list[Any]:
         """For each sequence its spans, or with `nbest` pairs of spans and a probability."""
-        from crfit.evaluation.spans import find_spans
-
-        lengths, dataset = self._encode_many(X, n_threads)
-        with _numbered(lengths):
-            given = _without_empty(fixed, lengths)
-            allowed = self._allowed(dataset, given)
+        with self._encoded(X, n_threads, fixed) as (lengths, dataset, allowed):
+            predictor = self._prepared()
             if nbest is None:
-                labels = self._infer(dataset, n_threads, given).viterbi()[0]
-                counts = np.ones(dataset.n_sequences, dtype=np.int64)
-            else:
-                paths = self._nbest(dataset, nbest, n_threads, given)
-                labels = np.concatenate([ids for best in paths for ids, _ in best] or [np.zeros(0, np.int32)])
-                counts = np.array([len(best) for best in paths], dtype=np.int64)
-        # Spans of all paths, one path after another; then each moved to the tokens of its sequence.
-        rules, ptr = self._span_rules(), dataset.seq_ptr
-        sequence_of = np.repeat(np.arange(dataset.n_sequences), counts)
-        path_ptr = offsets(dataset.lengths[sequence_of])
-        starts, ends, types = find_spans(labels, path_ptr, rules)
-        path_of = np.searchsorted(path_ptr, starts, side="right") - 1
-        starts, ends = starts - path_ptr[path_of], ends - path_ptr[path_of]
-        shift = ptr[sequence_of[path_of]]
-        p = self._span_probabilities(dataset, allowed, starts + shift, ends + shift, types, n_threads)
-        kinds = [rules.types[i] for i in types.tolist()]
-        parts = zip(starts.tolist(), ends.tolist(), kinds, p.tolist(), strict=True)
-        spans: list[list[Span]] = [[] for _ in range(len(sequence_of))]
-        for path, part in zip(path_of.tolist(), parts, strict=True):
-            spans[path].append(Span(*part))
-        if nbest is None:
-            found: Iterator[Any] = iter(spans)
-            return [next(found) if length else [] for length in lengths]
-        rest = iter(spans)
-        found = iter([[(next(rest), math.exp(log_p)) for _, log_p in best] for best in paths])
-        return [next(found) if length else [([], 1.0)] for length in lengths]
+                found: list[Any] = predictor.spans(dataset, n_threads, allowed)
+                return _with_empty(found, lengths, list)
+            found = predictor.nbest_spans(dataset, nbest, n_threads, allowed)
+        return _with_empty(found, lengths, lambda: [([], 1.0)])
 
-    def _span_probabilities(
-        self,
-        dataset: Dataset,
-        allowed: LabelSets | None,
-        starts: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        types: NDArray[np.intp],
-        n_threads: int | None,
-    ) -> NDArray[np.float64]:
-        """Probabilities of spans, block by block; starts and ends count over the tokens of the dataset."""
-        rules, found = self._span_rules(), np.zeros(len(starts))
-        for (a, b), block, tables in self._tables(dataset, allowed, n_threads):
-            first = dataset.seq_ptr[a]
-            here = np.flatnonzero((starts >= first) & (starts < dataset.seq_ptr[b]))
-            where = starts[here] - first, ends[here] - first, types[here]
-            found[here] = distribution.span_probabilities(tables, block.seq_ptr, rules, *where)
-        return found
-
-    def _span_rules(self) -> SpanRules:
-        """How the model's labels encode spans: as its constraints say, else as evaluation detects it."""
-        if self._rules is None:
-            from crfit.evaluation.spans import detect_scheme, span_rules
-
-            scheme = None if self._scheme is None else _SPAN_SCHEMES[self._scheme]
-            self._rules = span_rules(self._names, scheme or detect_scheme(self._names))
-        return self._rules
-
-    def _tables(
-        self, dataset: Dataset, allowed: LabelSets | None, n_threads: int | None
-    ) -> Iterator[tuple[tuple[int, int], Dataset, NDArray[np.float64]]]:
-        """Marginals of label n-grams, block by block: sequences, their dataset, tables."""
-        if self.task != "tag":
-            raise OptionError("task", self.task, "this model classifies items: use probabilities()")
-        order, ptr = self.layout.order, dataset.seq_ptr
-        decoder: Decoder = self._able(dataset)
-        if order > 1:
-            # The native core has no marginals of longer n-grams.
-            from crfit.engines.reference.decoding import ReferenceDecoder
-
-            decoder = ReferenceDecoder(self.layout, self.weights, self._constraints)
-        for a, b in distribution.blocks(dataset, distribution.table_bytes(len(self._names), order)):
-            block = dataset if b - a == dataset.n_sequences else dataset.subset(np.arange(a, b))
-            limits = allowed and allowed._replace(rows=allowed.rows[ptr[a] : ptr[b]])
-            inference = decoder(block, n_threads=n_threads, allowed=limits)
-            yield (a, b), block, distribution.ngram_tables(inference, block, order)
-
-    def _entropies(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
-        parts = [
-            distribution.entropies(P, block.seq_ptr) for _, block, P in self._tables(dataset, None, n_threads)
-        ]
-        return np.concatenate([*parts, np.zeros(0)])
-
-    def _best_log_probabilities(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
-        inference = self._infer(dataset, n_threads)
-        return np.minimum(inference.viterbi()[1] - inference.log_normalizer(), 0.0)
-
-    def _two_best(
-        self, dataset: Dataset, n_threads: int | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Log-probabilities of the best paths, and by how much they exceed those of the second-best."""
-        paths = self._nbest(dataset, 2, n_threads)
-        best = np.array([found[0][1] for found in paths])
-        second = np.array([found[1][1] if len(found) > 1 else -math.inf for found in paths])
-        return best, best - second
-
-    # With one_vs_rest the engine's softmax of the scores is not the distribution, so compute it here.
-
-    def _log_table(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
-        return log_probabilities(self.class_scores(dataset, n_threads=n_threads), self.classes)
-
-    def _marginals(
-        self,
-        dataset: Dataset,
-        n_threads: int | None,
-        fixed: Sequence[Fixed | None] | None = None,
-    ) -> NDArray[np.float64]:
-        """Marginals of a dataset encoded with the model's ids."""
-        if self.classes == "multinomial":
-            return self._infer(dataset, n_threads, fixed).node_marginals()
-        return np.exp(self._log_table(dataset, n_threads))
-
-    def _nbest(
-        self,
-        dataset: Dataset,
-        n: int,
-        n_threads: int | None,
-        fixed: Sequence[Fixed | None] | None = None,
-    ) -> list[list[LabelPath]]:
-        """Best paths of a dataset encoded with the model's ids."""
-        if self.classes == "multinomial":
-            return self._infer(dataset, n_threads, fixed).nbest(n)
-        check_alone(dataset)
-        table = self._log_table(dataset, n_threads)
-        best = np.argsort(-table, axis=1, kind="stable")[:, : checked_n(n)].astype(np.int32)
-        return [
-            [(ids[k : k + 1], float(row[i])) for k, i in enumerate(ids)]
-            for ids, row in zip(best, table, strict=True)
-        ]
-
-    def _prepared(self) -> CpuDecoder:
-        """The engine's tables, made at the first call."""
-        if self._decoder is None:
+    def _prepared(self) -> Predictor:
+        """The weights in the engine's tables, made at the first call."""
+        if self._predictor is None:
             with self._lock:
-                if self._decoder is None:
-                    resolve_threads(1)  # warns of a wrong CPU level
-                    constraints = self._constraints
-                    decoder = CpuDecoder(self.layout, self.weights, constraints)
-                    possible = constraints is None or constraints.always_feasible
-                    possible = possible and decoder.largest <= HUGE_WEIGHT  # others are checked with the data
-                    if possible and (self.task, self.classes, self.layout.order) == ("tag", "multinomial", 1):
-                        self._native = decoder.tagger(self.attribute_alphabet, self._names, self.features)
-                    self._decoder = decoder
-        return self._decoder
+                if self._predictor is None:
+                    self._predictor = Predictor(self)
+        return self._predictor
 
-    def _direct(self) -> _native.Tagger | None:
-        """Tags Python sequences without a dataset in between, if the model needs nothing else."""
-        if self._native is None:
-            self._prepared()
-        return self._native
-
-    def _infer(
+    @contextmanager
+    def _encoded(
         self,
-        dataset: Dataset,
+        X: Iterable[Items] | Dataset,
         n_threads: int | None,
         fixed: Sequence[Fixed | None] | None = None,
-    ) -> Inference:
-        """Inference on a dataset encoded with the model's ids."""
-        return self._able(dataset)(dataset, n_threads=n_threads, allowed=self._allowed(dataset, fixed))
+    ) -> Iterator[tuple[list[int], Dataset, LabelSets | None]]:
+        """Lengths of all sequences, a dataset of the non-empty ones, and the labels that these may have.
 
-    def _able(self, dataset: Dataset) -> CpuDecoder:
-        """The engine's tables; DataError if the scores of a sequence might overflow with weights so huge."""
-        decoder = self._prepared()
-        check_weights(decoder.largest, dataset, self.layout.order)
-        return decoder
+        Inside, errors name sequences by their number among all, not only among the non-empty ones.
+        """
+        lengths, sequences = _measured(X)
+        try:
+            if isinstance(sequences, Dataset):
+                dataset = self._own(sequences)
+            else:
+                dataset = self.encode(sequences, n_threads=n_threads)
+            yield lengths, dataset, self._allowed(fixed, lengths)
+        except DataError as error:
+            if error.sequence is not None and not all(lengths):
+                error.renumber(int(np.flatnonzero(lengths)[error.sequence]))
+            raise
 
-    def _allowed(self, dataset: Dataset, fixed: Sequence[Fixed | None] | None) -> LabelSets | None:
-        """The labels that positions may have."""
+    def _allowed(self, fixed: Sequence[Fixed | None] | None, lengths: list[int]) -> LabelSets | None:
+        """The labels that positions may have; None if no labels are fixed."""
         if fixed is None:
             return None
-        lengths = dataset.lengths.tolist()
+        if isinstance(fixed, Mapping | str) or not isinstance(fixed, Sequence):
+            remedy = "give a list with one mapping, or None, for each sequence"
+            raise OptionError("fixed", type(fixed).__name__, remedy)
         if len(fixed) != len(lengths):
             remedy = f"give one mapping or None for each of {len(lengths)} sequences"
             raise OptionError("fixed", f"{len(fixed)} entries", remedy)
-        return make_label_sets(self._names, lengths, fixed)
+        full = [k for k, length in enumerate(lengths) if length]
+        return make_label_sets(self._names, [lengths[k] for k in full], [fixed[k] for k in full])
 
-    def _with_forbidden(self, forbid: Forbidden) -> Tagger:
-        """The model with further forbidden pairs; the last few are kept for later calls."""
-        pairs = [tuple(pair) for pair in forbid]
-        key = cast("tuple[tuple[str, str], ...]", tuple(pairs))
-        found = self._forbidding.get(key)
+    def _forbidding(self, forbid: Forbidden) -> Tagger:
+        """The model with further forbidden pairs, itself without any; the last few are kept."""
+        if not forbid:
+            return self
+        key = cast("tuple[tuple[str, str], ...]", tuple(tuple(pair) for pair in forbid))
+        found = self._kept.get(key)
         if found is None:
             found = self.constrain(forbid=key)
             if self._constraints is not None and found._constraints is not None:
@@ -1042,9 +868,9 @@ class Tagger:
             elif self._constraints is not None:
                 found._constraints = self._constraints
             found._scheme = self._scheme
-            while len(self._forbidding) >= N_KEPT:
-                self._forbidding.pop(next(iter(self._forbidding)), None)
-            self._forbidding[key] = found
+            while len(self._kept) >= N_KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
+            self._kept[key] = found
         return found
 
     def _own(self, dataset: Dataset) -> Dataset:
@@ -1075,55 +901,29 @@ class Tagger:
             raise DataError(f"items must be a list of items, not {type(given).__name__}")
         return self.encode(([item] for item in given), n_threads=n_threads)
 
-    def _encode_many(self, X: Iterable[Items] | Dataset, n_threads: int | None) -> tuple[list[int], Dataset]:
-        """Lengths of all sequences, and a dataset of the non-empty ones."""
-        if isinstance(X, Dataset):
-            return X.lengths.tolist(), self._own(X)
-        given: Any = X
-        if not isinstance(given, Iterable):
-            self.encode(given)  # says what is wrong
-        sequences = [list(x) if isinstance(x, Iterable) and not isinstance(x, Sized) else x for x in given]
-        lengths = [len(x) if isinstance(x, Sized) else 1 for x in sequences]  # others are refused
-        full = [x for x, length in zip(sequences, lengths, strict=True) if length]
-        with _numbered(lengths):
-            return lengths, self.encode(full, n_threads=n_threads)
-
     def _named(self, marginals: NDArray[np.float64]) -> list[dict[str, float]]:
         return [dict(zip(self._names, row, strict=True)) for row in marginals.tolist()]
 
-    def _named_paths(self, paths: list[LabelPath]) -> list[Path]:
-        names = self._names
-        return [([names[i] for i in labels.tolist()], math.exp(log_p)) for labels, log_p in paths]
 
-
-@contextmanager
-def _numbered(lengths: list[int]) -> Iterator[None]:
-    """Make errors name sequences by their number among all, not only among those that have positions."""
-    try:
-        yield
-    except DataError as error:
-        if error.sequence is None or all(lengths):
-            raise
-        error.renumber(int(np.flatnonzero(lengths)[error.sequence]))
-        raise
-
-
-def _without_empty(fixed: Sequence[Fixed | None] | None, lengths: list[int]) -> Sequence[Fixed | None] | None:
-    """The entries of the sequences that have positions; None if no labels are fixed."""
-    if fixed is None:
-        return None
-    if isinstance(fixed, Mapping | str) or not isinstance(fixed, Sequence):
-        remedy = "give a list with one mapping, or None, for each sequence"
-        raise OptionError("fixed", type(fixed).__name__, remedy)
-    if len(fixed) != len(lengths):
-        remedy = f"give one mapping or None for each of {len(lengths)} sequences"
-        raise OptionError("fixed", f"{len(fixed)} entries", remedy)
-    if not any(one is not None for one in fixed):
-        return None
-    return [one for one, length in zip(fixed, lengths, strict=True) if length]
+def _measured(X: Iterable[Items] | Dataset) -> tuple[list[int], Dataset | list[Any]]:
+    """Lengths of all sequences, and the non-empty ones; what is not iterable is left to the encoder."""
+    if isinstance(X, Dataset):
+        return X.lengths.tolist(), X
+    given: Any = X
+    if not isinstance(given, Iterable):
+        return [], given
+    sequences = [list(x) if isinstance(x, Iterable) and not isinstance(x, Sized) else x for x in given]
+    lengths = [len(x) if isinstance(x, Sized) else 1 for x in sequences]
+    return lengths, [x for x, length in zip(sequences, lengths, strict=True) if length]
 
 
 def _by_sequence(entries: list[Any], lengths: list[int]) -> list[list[Any]]:
     """Split entries by sequence, including empty ones."""
     rest = iter(entries)
     return [list(islice(rest, length)) for length in lengths]
+
+
+def _with_empty(found: Iterable[_T], lengths: list[int], empty: Callable[[], _T]) -> list[_T]:
+    """Results of all sequences, from those of the non-empty ones."""
+    rest = iter(found)
+    return [next(rest) if length else empty() for length in lengths]

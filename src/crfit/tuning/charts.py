@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROW = 2.5  # inches
+N_WEIGHTS = 8  # whose values along the path are drawn
 #: Titles of scores by metric.
 TITLES = {"f1": "F1, %", "accuracy": "accuracy, %", "sequence_accuracy": "sequence accuracy, %"}
 
@@ -47,12 +48,10 @@ class Coefficients:
     values: NDArray[np.float64]  # [n_names, n_points]
 
 
-def coefficients(
-    objective: EngineObjective, points: Sequence[PathPoint], at: int = -1, n: int = 8
-) -> Coefficients:
-    """The n weights of the largest magnitude at point `at` of a path, and their values at all points."""
+def coefficients(objective: EngineObjective, points: Sequence[PathPoint], at: int = -1) -> Coefficients:
+    """The weights of the largest magnitude at point `at` of a path, and their values at all points."""
     weights = np.abs(to_numpy(points[at].weights))
-    n = min(n, len(weights))
+    n = min(N_WEIGHTS, len(weights))
     strongest = np.argsort(-weights, kind="stable")[:n]
     names = [brief(str(objective.layout.describe(int(i), objective.dataset))) for i in strongest]
     values = np.array([to_numpy(point.weights)[strongest] for point in points]).T.reshape(n, len(points))
@@ -91,16 +90,15 @@ def draw_search(
         axes.set_xlabel(axis, color=theme.ink)
     for (_, members), look in zip(lines, looks, strict=True):
         x = [_place(search, i, axis) for i in members]
-        trials, means = [search.trials[i] for i in members], search.means[members]
-        pictures.draw_line(rows[0], x, means, look, theme, marker="o", markersize=4)
+        trials = [search.trials[i] for i in members]
+        columns: list[Any] = [search.means[members]]
+        columns += [[trial.n_nonzero for trial in trials], [trial.seconds for trial in trials]]
+        for axes, values in zip(rows, columns, strict=False):
+            pictures.draw_line(axes, x, values, look, theme, marker="o", markersize=4)
         intervals = search.intervals()[members]
         rows[0].fill_between(
             x, intervals[:, 0], intervals[:, 1], color=look.colour(theme), alpha=0.15, linewidth=0
         )
-        counts = [trial.n_nonzero for trial in trials]
-        pictures.draw_line(rows[1], x, counts, look, theme, marker="o", markersize=4)
-        seconds = [trial.seconds for trial in trials]
-        pictures.draw_line(rows[2], x, seconds, look, theme, marker="o", markersize=4)
     _mark(rows[0], search, axis, theme)
     if along is not None:
         _draw_coefficients(rows[3], along, theme)

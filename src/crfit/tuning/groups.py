@@ -52,35 +52,17 @@ RANGE = 1e-4, 1e4
 
 @dataclass(frozen=True, eq=False)
 class GroupPenalties:
-    """The l2 of each group, and what it changed on held-out data.
+    """The l2 of each group, and what it changed on held-out data."""
 
-    Attributes
-    ----------
-    l2 : dict of str to float
-        The penalties by the name of the group.
-    sizes : dict of str to int
-        Number of weights of each group.
-    losses : list of float
-        Held-out loss, first with one l2 for all and then after each step.
-    before, after : float
-        Held-out score with one l2 for all, and with these.
-    low, high : float
-        95 % interval of the change, NaN with a scorer of one's own.
-    interrupted : bool
-        Whether Ctrl-C ended the search.
-    passes, seconds : float
-        Passes over the training data and seconds.
-    """
-
-    l2: dict[str, float]
-    sizes: dict[str, int]
-    losses: list[float]
-    before: float
-    after: float
-    low: float
+    l2: dict[str, float]  #: the penalties by the name of the group
+    sizes: dict[str, int]  #: number of weights of each group
+    losses: list[float]  #: held-out loss, first with one l2 for all and then after each step
+    before: float  #: held-out score with one l2 for all
+    after: float  #: the same with these
+    low: float  #: 95 % interval of the change, NaN with a scorer of one's own
     high: float
-    interrupted: bool
-    passes: float
+    interrupted: bool  #: whether Ctrl-C ended the search
+    passes: float  #: over the training data
     seconds: float
 
     @property

@@ -60,16 +60,14 @@ def score(metric: str, sums: NDArray[np.floating] | NDArray[np.integer]) -> NDAr
     return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
 
 
-def bootstrap(
-    metric: str, folds: Sequence[Sequence[Counts]], seed: int, draws: int = DRAWS
-) -> NDArray[np.float64]:
-    """Scores of candidates in each draw, float64[n_candidates, draws]; ``folds[f][c]`` are counts."""
+def bootstrap(metric: str, folds: Sequence[Sequence[Counts]], seed: int) -> NDArray[np.float64]:
+    """Scores of candidates in each draw, float64[n_candidates, DRAWS]; ``folds[f][c]`` are counts."""
     rng = np.random.default_rng([seed, 0xB007])
-    total = np.zeros((len(folds[0]), draws))
+    total = np.zeros((len(folds[0]), DRAWS))
     for fold in folds:
         n = len(fold[0])
         table = np.concatenate(fold, axis=1).astype(np.float64)  # [n, candidates * counts]
-        for k in range(draws):
+        for k in range(DRAWS):
             times = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
             total[:, k] += score(metric, (times @ table).reshape(len(fold), -1))
     return total / len(folds)

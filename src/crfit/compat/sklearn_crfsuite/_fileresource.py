@@ -14,23 +14,9 @@ _CONTENTS = "__FILE_RESOURCE_DATA__"
 
 
 class FileResource:
-    """A file with a given name, or a temporary one.
+    """The file `filename`, which is never deleted, or without it a temporary one that `ensure_name` creates.
 
-    Parameters
-    ----------
-    filename : str, optional
-        Name of the file, which is then never deleted. By default `ensure_name` creates a temporary file.
-    keep_tempfiles : bool, default=False
-        Whether to leave the temporary file behind.
-    suffix, prefix : str
-        End and beginning of the name of the temporary file.
-
-    Attributes
-    ----------
-    name : str or None
-        Name of the file, once it has one.
-    auto : bool
-        Whether it is temporary.
+    `name` is its name, once it has one; `auto`: whether it is temporary.
     """
 
     def __init__(

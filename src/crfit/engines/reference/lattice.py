@@ -107,7 +107,7 @@ class _Walk:
         values = None if data.attr_values is None else data.attr_values[span]
         return [
             (_places(a, layout.state_ptr, layout.state_labels, layout.n_labels, 0), value)
-            for a, value in _merged(data.attr_ids[span], values)
+            for a, value in merged(data.attr_ids[span], values)
         ]
 
     def edge(self, token: int) -> list[tuple[Places, float]]:
@@ -118,11 +118,11 @@ class _Walk:
         n_pairs = layout.n_labels**2
         return [
             (_places(b, layout.edge_ptr, layout.edge_codes, n_pairs, layout.edge_offset), value)
-            for b, value in _merged(data.edge_ids[span], None)
+            for b, value in merged(data.edge_ids[span], None)
         ]
 
 
-def _merged(ids: NDArray[np.int32], values: Table | None) -> list[tuple[int, float]]:
+def merged(ids: NDArray[np.int32], values: Table | None) -> list[tuple[int, float]]:
     """Distinct ids with the sum of their values: a repeated attribute counts repeatedly."""
     total: dict[int, float] = {}
     for place, id_ in enumerate(ids.tolist()):
