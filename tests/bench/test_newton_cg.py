@@ -26,10 +26,9 @@ from bench.papers.newton_cg.entries import (
     WINS,
 )
 from bench.papers.newton_cg.entries import in_papers_arithmetic as log
-from bench.papers.newton_cg.tables import FASTER, FASTER_PROCESS
+from bench.papers.newton_cg.tables import FASTER
 from bench.problems import PROBLEMS as ALL_PROBLEMS
 from bench.problems import Problem
-from bench.records import Entry
 from bench.setting import Setting
 from bench.standings import Goal
 from crfit import trainers
@@ -66,16 +65,6 @@ def product_rows(problem=QUARTER, pairs=770.0, **seconds):
         kept = {"scaled, vectors kept": 100.0, "scaled, pairs kept": pairs}.get(mode, 0.0)
         rows.append({**facts, "measured": "memory", "kept_bytes": kept * 1e6})
     return rows
-
-
-def process_rows(seconds, objective=1000.2):
-    facts = measuring._process(QUARTER, 1)[0].columns | {"outcome": "done", "message": "", "row": "process"}
-    return [{**facts, "seconds": seconds, "training_seconds": 0.5, "objective": objective}]
-
-
-def rival_rows(step):
-    columns = measuring._process(QUARTER, 1)[-1].columns
-    return run_rows(columns, "CRFsuite", step, ((500.0, None), (0.2, None)), threads=1)
 
 
 def cells(results, name):
@@ -348,11 +337,6 @@ def test_ratios_must_be_large_enough(factor, held):
     results = with_optimum(default, rows_of(LBFGS, ratio, what="wins"), rows_of(COLD, factor, what="wins"))
     assert (holds(results, "wins"), holds(results, "start")) == (held, held)
     assert cells(results, "wins")[0][-1] == f"{ratio:.1f}"
-    ratio = factor * FASTER_PROCESS[QUARTER]
-    results = with_optimum(process_rows(2.0), rival_rows(2.0 * ratio))
-    assert holds(results, "process") is held
-    told = ["2.0 s", "0.5 s", "2", f"{2 * ratio:.1f} s", "1", f"{ratio:.1f}"]
-    assert cells(results, "process")[0][2:] == told
     assert holds(with_optimum(product_rows(pairs=factor * 700.0)), "memory") is held
     assert not checks(newton_cg, with_optimum(product_rows(), n_labels=9)), "claimed at 22 labels"
 
@@ -360,16 +344,6 @@ def test_ratios_must_be_large_enough(factor, held):
 def test_nothing_is_won_by_what_failed_or_missed_the_gap():
     failed = rows_of(WIN, 1.0, what="wins", status=Status.FAILED)
     assert not holds(with_optimum(failed, rows_of(LBFGS, 90.0, what="wins")), "wins")
-    results = with_optimum(process_rows(2.0, objective=1000.4), rival_rows(90.0))
-    assert not holds(results, "process")
-    assert cells(results, "process")[0][2] == "not available"
-
-
-def test_without_crfsuite_nothing_is_claimed_of_it():
-    absent = {**measuring._process(QUARTER, 1)[-1].columns, "outcome": "not available", "message": "get it"}
-    results = with_optimum(process_rows(2.0), [absent])
-    assert not checks(newton_cg, results)
-    assert cells(results, "process")[0][2:] == ["2.0 s", "0.5 s", "2", "not available", "", ""]
 
 
 def test_all_come_to_the_same_optimum_and_score():
@@ -419,7 +393,6 @@ def test_tasks_have_all_methods_on_the_papers_problems_and_rounds(quick):
         assert rounds[problem, "products", ""] == rounds[problem, "forcing", "ncg-superlinear"] == 1
     place = QUARTER if quick else WHOLE
     assert [rounds[place, "wins", e.key] for e in entries.WINNERS] == ([1, 1, 1] if quick else [3, 1, 3])
-    assert [rounds[place, "process", key] for key in ("", "default")] == [1 if quick else 3, 1]
     assert len({task.id for task in tasks}) == len(tasks)
 
 
@@ -455,14 +428,6 @@ def test_a_training_is_measured_to_its_gap_or_to_its_passes(measured, entry):
     assert last["objective"] == best["objective"] + last["gap"]
     assert last["objective"] <= end.objective(best["objective"]) or last["passes"] >= entry.max_passes
     assert last["f1"] is not None
-
-
-def test_the_whole_command_is_measured(measured, monkeypatch):
-    monkeypatch.setattr(entries, "DEFAULT", Entry("x", "x", "lbfgs"))
-    (best,) = measured(measuring._task("tiny", "optimum"))
-    (row,) = measured(measuring._process("tiny", 1)[0])
-    assert row["objective"] <= 1.01 * best["objective"]
-    assert row["seconds"] > row["training_seconds"] > 0
 
 
 def test_gradients_and_products_are_timed_in_every_mode(measured):

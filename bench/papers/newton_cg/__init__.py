@@ -1,7 +1,7 @@
 """Newton-CG with exact Hessian-vector products and the methods that it was published against [1, 2].
 
 Seconds and passes to gaps and to a good F1, in log-domain arithmetic (the papers') and in scaled arithmetic
-(crfit's); the default against L-BFGS(10), and the whole `crfit train` against CRFsuite.
+(crfit's); the default against L-BFGS(10).
 
 References
 ----------
@@ -17,6 +17,6 @@ from bench.papers.newton_cg.tables import checks, tables
 
 __all__ = ["CLAIMS", "OTHERS", "TITLE", "checks", "measure", "pictures", "races", "tables", "tasks"]
 
-TITLE = "Newton-CG and the methods it was published against; crfit's default against L-BFGS and CRFsuite"
+TITLE = "Newton-CG and the methods it was published against; crfit's default against L-BFGS"
 #: Groups that measure other claims of the same papers: cost of a product, a large corpus.
 OTHERS = ("cost", "overview")

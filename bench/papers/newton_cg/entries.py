@@ -149,7 +149,7 @@ def final_f1(one: Board) -> float | None:
 
 @cache
 def board(results: Results, problem: str) -> Board:
-    """The runs on a problem, with the F1 that counts as good. CRFsuite's key is ``default``."""
+    """The runs on a problem, with the F1 that counts as good."""
     found = board_of(results, problem)
     final = final_f1(found)
     return replace(found, level=None if final is None else final - NEAR_F1)

@@ -6,11 +6,8 @@ papers      some of them in log-domain arithmetic
 forcing     Newton-CG as published with a CG tolerance that goes to 0, every step
 products    seconds of a gradient and of a Hessian-vector product, bytes of the cache
 wins        the default against L-BFGS(10), in rounds
-process     the whole `crfit train`, from file to model, and CRFsuite's training to the same gap
 """
 
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -19,23 +16,19 @@ import numpy as np
 
 import crfit
 from bench import optimum, problems
-from bench.command_line import reported, train_command
-from bench.curves import curve_rows, optimum_row, thinned, tool_rows, trained_curve
+from bench.curves import curve_rows, optimum_row, thinned, trained_curve
 from bench.optimum import StoredOptimum
 from bench.papers.newton_cg import entries as ncg
 from bench.problems import Loaded
 from bench.records import CRFIT, Entry, Row, Task
 from bench.setting import THREADS, Setting, seconds_of
-from bench.tools.tool import Limits
 from crfit.engines.objective import Curvature
 
-RIVAL = "python_crfsuite"
 ROUNDS = 3
 SEEDS = 2  # of the online methods on the quarter; one on larger problems
 PRODUCTS = 5  # timed calls
 #: Time limit of a training on the quarter and on a whole corpus; twice that in log-domain arithmetic.
 QUARTER_SECONDS, SECONDS, QUICK_SECONDS = 60.0, 110.0, 25.0
-RIVAL_SECONDS = 600.0
 AROUND = 300.0  # seconds of a task for reading, scores and objectives, which are not timed
 
 
@@ -47,7 +40,6 @@ def tasks(quick: bool) -> list[Task]:
         ]
         for number in range(2, ROUNDS + 1) if not quick else ():  # without the warm-up it is not close
             made += [_training("wins", problem, ncg.WINNERS[n], number, SECONDS) for n in (0, 2)]
-    made += _process(*((ncg.QUARTER, 1) if quick else (ncg.CHUNKS, ROUNDS)))
     for problem in [ncg.QUARTER] if quick else ncg.METHOD_PROBLEMS:
         seconds = QUICK_SECONDS if quick else QUARTER_SECONDS if problem == ncg.QUARTER else SECONDS
         made.append(_task(problem, "products", limit=300.0))
@@ -74,17 +66,8 @@ def _training(what: str, problem: str, entry: Entry, number: int, seconds: float
     return _task(problem, what, f"-{entry.key}-{number}", 2 * seconds + AROUND, **settings)
 
 
-def _process(problem: str, rounds: int) -> list[Task]:
-    """The command line in rounds, and one run of CRFsuite."""
-    rival: Row = {"tool": RIVAL, "variant": "default", "round": 1, "seconds_limit": RIVAL_SECONDS}
-    return [
-        *(_task(problem, "process", f"-{number}", round=number) for number in range(1, rounds + 1)),
-        _task(problem, "process", "-crfsuite", 2 * RIVAL_SECONDS + AROUND, **rival),
-    ]
-
-
 def measure(task: Task, setting: Setting) -> Iterator[Row]:
-    what, name = task.settings["what"], task.settings["tool"]
+    what = task.settings["what"]
     loaded = problems.problem(task.problem).load(setting.data)
     if what == "products":
         yield from _products(loaded)
@@ -92,12 +75,6 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     best = optimum.find(loaded, setting)
     if what == "optimum":
         yield optimum_row(best, loaded)
-    elif name == RIVAL:
-        goal, seconds = ncg.WINS[task.problem].objective(best.objective), task.settings["seconds_limit"]
-        limits = Limits(seconds=seconds, n_threads=THREADS, objective=goal, scores=False)
-        yield from tool_rows(RIVAL, "default", loaded, limits, best)
-    elif what == "process":
-        yield _whole_process(loaded, best)
     else:
         yield from _trained(task, loaded, best)
 
@@ -112,18 +89,6 @@ def _trained(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
     if what != "forcing":
         curve = thinned(curve, [goal.objective(best.objective) for goal in ncg.GAPS])
     yield from curve_rows(curve, best.of_curves, version=crfit.__version__, threads=THREADS)
-
-
-def _whole_process(loaded: Loaded, best: StoredOptimum) -> Row:
-    """From the start of the program to its end: reading, training, saving the model."""
-    goal = ncg.WINS[loaded.problem.name].objective(best.objective)
-    with tempfile.TemporaryDirectory() as folder:
-        command = [*train_command(loaded, folder, ncg.DEFAULT.text), "--stop-objective", repr(goal)]
-        begin = time.perf_counter()
-        record = reported([*command, "--no-progress", "--json"])
-        seconds = time.perf_counter() - begin
-    numbers = {"objective": record["objective"], "passes": record["passes"]}
-    return {"row": "process", "seconds": seconds, "training_seconds": record["seconds"], **numbers}
 
 
 def _products(loaded: Loaded) -> Iterator[Row]:

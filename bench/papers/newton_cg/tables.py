@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import inf
-from statistics import median
 
 from bench.papers.newton_cg import entries as ncg
 from bench.records import Check, Entry, Results
-from bench.setting import THREADS
-from bench.standings import Board, Goal, Reach, Standing, Times, compared
+from bench.standings import Board, Goal, Times
 from bench.tables import Column, markdown, prose, shown, spread_words, table_of
 
 #: Columns that several tables begin with.
@@ -29,7 +27,6 @@ def tables(results: Results) -> dict[str, str]:
         "setting": prose(__file__, "setting", machine=results.machine),
         "products": _products(results),
         "wins": _wins(results),
-        "process": _process(results),
     }
 
 
@@ -184,51 +181,10 @@ def _wins(results: Results) -> str:
     return markdown(["", "to", default, *rest, *(f"{title} / {default}" for title in rest)], rows)
 
 
-def _process(results: Results) -> str:
-    """The whole `crfit train` against CRFsuite's training."""
-    return table_of(
-        ncg.boards(results, "process"),
-        TITLE,
-        WIN,
-        Column("`crfit train`, file to model", partial(_process_seconds, results), ".1f", " s", ABSENT),
-        Column(
-            "training only", partial(_process_seconds, results, of="training_seconds"), ".1f", " s", ABSENT
-        ),
-        Column("threads", lambda one: THREADS),
-        Column("CRFsuite, training", lambda one: _crfsuite(one).trouble or _rival(one), ".1f", " s"),
-        Column("threads", lambda one: _crfsuite(one).threads),
-        Column("CRFsuite / `crfit train`", partial(_against_crfsuite, results)),
-    )
-
-
-def _process_seconds(results: Results, one: Board, of: str = "seconds") -> float | None:
-    """Median of the rounds, if all reached the gap."""
-    rows = results.where(problem=one.problem, row="process")
-    least = -inf if one.optimum is None else ncg.WINS[one.problem].objective(one.optimum)
-    reached = rows and all(row["objective"] <= least for row in rows)
-    return median(row[of] for row in rows) if reached else None
-
-
-def _crfsuite(one: Board) -> Standing:
-    return one.standings.get("default") or Standing("", "", "", ABSENT, available=False)
-
-
-def _rival(one: Board) -> Reach | None:
-    return one.reach("default", ncg.WINS[one.problem])
-
-
-def _against_crfsuite(results: Results, one: Board) -> Times | None:
-    """Seconds of CRFsuite's training / seconds of the whole `crfit train`."""
-    seconds = _process_seconds(results, one)
-    return None if seconds is None else compared(Reach(seconds, seconds), _rival(one))
-
-
 # --- checks on crfit ---------------------------------------------------------------------------------------
 
 #: Least seconds of L-BFGS(10) / seconds of the default.
 FASTER = {ncg.QUARTER: 1.5, "conll2000-all": 3.0, "jnlpba-all": 5.0, "conll2002-es-all": 5.0}
-#: Least seconds of CRFsuite's training / seconds of the whole `crfit train`.
-FASTER_PROCESS = {ncg.QUARTER: 5.0, "conll2000-all": 25.0}
 #: Least memory of the pair marginals / memory of crfit's cache, at 22 labels.
 LESS_MEMORY, LABELS = 7.0, 22
 
@@ -249,10 +205,6 @@ def _ratios(results: Results) -> Iterator[tuple[str, Board, str, Times | None, f
         for name, slow, least in (("wins", lbfgs, FASTER[one.problem]), ("start", cold, 1.0)):
             times = one.times(default, slow, ncg.WINS[one.problem])
             yield name, one, f"{slow.title} takes {{}} times as long as {default.title}", times, least
-    for one in ncg.boards(results, "process"):
-        if _crfsuite(one).available:  # no check on a tool that is not installed
-            text = "CRFsuite's training takes {} times as long as the whole `crfit train`"
-            yield "process", one, text, _against_crfsuite(results, one), FASTER_PROCESS[one.problem]
     for one in ncg.boards(results, "products"):
         if one.facts.get("n_labels") == LABELS:
             modes = ncg.OUR_MODE, ncg.PAIRS_MODE
