@@ -5,8 +5,8 @@ pairs or only for observed ones. crfit uses two threads, python-crfsuite is sing
 alternate; a ratio is one of medians. The quick version has one round on a quarter.
 
 Whole commands run from a text file to a model file, to a relative gap of 1e-3, with the start of Python and
-reading. crfit makes the attributes by the template; the file for CRFsuite already has them, and it is told
-how many iterations it needs.
+reading. crfit makes the attributes by the template; the file for CRFsuite already has them, and CRFsuite ends
+after as many iterations as it needs.
 """
 
 import gzip
