@@ -4,9 +4,9 @@ Both tools minimise the same function: CRF++'s chunking template, l2 = 1, weight
 pairs or only for observed ones. crfit uses two threads, python-crfsuite is single-threaded. Rounds of both
 alternate; a ratio is one of medians. The quick version has one round on a quarter.
 
-Whole commands run from a text file to a model file, to a relative gap of 1e-3, with the start of Python and
-reading. crfit makes the attributes by the template; the file for CRFsuite already has them, and CRFsuite ends
-after as many iterations as it needs.
+Whole commands run from a text file to a model file, with the start of Python and reading. They end when the
+relative gap is 1e-3: crfit at this objective, CRFsuite after the iterations that it needs. crfit makes the
+attributes by the template; the file for CRFsuite already has them.
 """
 
 import gzip
@@ -152,7 +152,13 @@ def _training(task: Task, loaded: Loaded) -> Iterator[Row]:
 def _command(task: Task, loaded: Loaded, best: float) -> Iterator[Row]:
     """`crfit train` and a program with python-crfsuite, from text to model."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [*train_command(loaded, folder, "auto"), "--tol", str(GAP), "--no-progress", "--json"]
+        command = [
+            *train_command(loaded, folder, "auto"),
+            "--stop-objective",
+            repr(best * (1 + GAP)),
+            "--no-progress",
+            "--json",
+        ]
         for _ in range(task.settings["rounds"]):
             begin = time.perf_counter()
             ended = reported(command)["objective"]

@@ -9,8 +9,6 @@ returns one list or dict of attributes for each token. Without one, models that 
 tokens of white space then get no label.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -59,7 +57,7 @@ def make_crfit(
     spans_key: str = "crfit",
     threshold: float = 0.0,
     overwrite: bool = False,
-) -> CrfitComponent:
+) -> "CrfitComponent":
     """Make the component; spaCy calls this for ``nlp.add_pipe("crfit", config=...)``.
 
     Parameters
@@ -106,7 +104,7 @@ class CrfitComponent:
 
     def __init__(
         self,
-        vocab: Vocab,
+        vocab: "Vocab",
         model: Model | None,
         *,
         name: str = "crfit",
@@ -220,7 +218,7 @@ class CrfitComponent:
         if self.model is not None:
             self.model.save(folder / _FILE)
 
-    def from_disk(self, path: str | os.PathLike[str], *, exclude: Iterable[str] = ()) -> CrfitComponent:
+    def from_disk(self, path: str | os.PathLike[str], *, exclude: Iterable[str] = ()) -> "CrfitComponent":
         """Load the model from a folder."""
         file = Path(path) / _FILE
         if file.exists():
@@ -238,7 +236,7 @@ class CrfitComponent:
             self.model.save(Path(folder) / _FILE)
             return (Path(folder) / _FILE).read_bytes()
 
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> CrfitComponent:
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "CrfitComponent":
         """Load the model from the bytes of its file."""
         if data:
             with tempfile.TemporaryDirectory() as folder:

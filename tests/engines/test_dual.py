@@ -1,5 +1,6 @@
 """The dual: chains by enumeration of all label sequences, and the native core against plain NumPy."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -254,7 +255,7 @@ def test_start_fits_data_and_penalty_unless_given(device):
     problem = larger(2, 4, 8)
     _, dual, w = started(problem, device, start=None)
     n_positions = float(problem.dataset.lengths @ problem.dataset.sequence_weights)
-    _, same, w2 = started(problem, device, start=np.log(n_positions / problem.l2))
+    _, same, w2 = started(problem, device, start=math.log(n_positions / problem.l2))
     np.testing.assert_array_equal(w, w2)
     assert dual.value(w) == same.value(w2)
     _, _, w3 = started(replace(problem, l2=1e9), device, start=None)

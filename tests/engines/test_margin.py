@@ -109,7 +109,9 @@ def assert_same(ours, true):
     assert ours[1] == true[1]
     assert ours[0] == pytest.approx(true[0], rel=1e-9, abs=1e-12)
     for mine, theirs in zip(ours[2:], true[2:], strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9 * max(1.0, np.abs(theirs).max()))
+        np.testing.assert_allclose(
+            mine, theirs, rtol=0, atol=1e-9 * max(1.0, np.abs(theirs).max(initial=0.0))
+        )
 
 
 def random_ids(n, epochs=3):

@@ -1,7 +1,7 @@
 """Validation of a classifier's input: matrices, items and labels.
 
 A matrix is anything that scikit-learn accepts: an array, a SciPy sparse matrix of any format, a data frame, a
-list of lists of numbers. If scikit-learn (1.6 or later) is installed, it validates matrices, with its own
+list of lists of numbers. If scikit-learn is installed, it validates matrices, with its own
 messages; otherwise the code here does. Items are lists of str or dicts as in `Dataset.from_sequences`; a
 `Dataset` must have one position per sequence.
 """
@@ -32,8 +32,6 @@ else:
         from sklearn.base import ClassifierMixin
         from sklearn.utils import validation as _sklearn
         from sklearn.utils.multiclass import check_classification_targets as _check_targets
-
-        _sklearn = _sklearn if hasattr(_sklearn, "validate_data") else None
     except ImportError:
         ClassifierMixin, _sklearn = _PlainMixin, None
 

@@ -254,7 +254,7 @@ FLOOR = 1e-10
 #: (gain above, mix); the first match applies.
 MIXES = (1e-2, 1.0), (1e-5, 0.1), (-math.inf, 0.01)
 #: Below this gain the diagonal is not recomputed.
-SETTLED = 1e-3
+SETTLED = 5e-2
 
 
 def mixed(diagonal: Vector, mix: float, l2: float, out: Vector, free: slice = NONE_FREE) -> Vector:
