@@ -41,15 +41,34 @@ def f1(estimator: Any, X: Any, y: Sequence[Sequence[Hashable]]) -> float:
 
 
 def accuracy(estimator: Any, X: Any, y: Sequence[Sequence[Hashable]]) -> float:
-    """Return the share of tokens with the correct label; `estimator`, `X` and `y` as in `f1`.
+    """Return the share of tokens with the correct label; the same as `CRF.score`.
 
-    It is the same as `CRF.score`.
+    Parameters
+    ----------
+    estimator, X, y
+        As in `f1`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
     """
     return all_scores(estimator, X, y)["accuracy"]
 
 
 def sequence_accuracy(estimator: Any, X: Any, y: Sequence[Sequence[Hashable]]) -> float:
-    """Return the share of sequences in which every label is correct; `estimator`, `X`, `y` as in `f1`."""
+    """Return the share of sequences in which every label is correct.
+
+    Parameters
+    ----------
+    estimator, X, y
+        As in `f1`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
     return all_scores(estimator, X, y)["sequence_accuracy"]
 
 
